@@ -4,8 +4,8 @@
 use std::io::Cursor;
 
 use steadfast_trace::TraceReader;
-use steadfast_trace::format::Entry;
-use steadfast_trace::order::Order;
+use steadfast_trace::format::TraceEntry;
+use steadfast_trace::order::CallOrder;
 
 pub fn run(input: &[u8]) {
     read(input.to_vec());
@@ -24,11 +24,11 @@ fn read(bytes: Vec<u8>) {
         Ok(reader) => reader,
         Err(why) => return drop(why.to_string()),
     };
-    let mut order = Order::new(7);
+    let mut order = CallOrder::new(7);
     loop {
         match reader.next_entry() {
-            Ok(Some(Entry::Thread(thread))) => order.thread(&thread),
-            Ok(Some(Entry::Call(mut call))) => order.call(&mut call),
+            Ok(Some(TraceEntry::Thread(thread))) => order.thread(&thread),
+            Ok(Some(TraceEntry::Call(mut call))) => order.call(&mut call),
             Ok(Some(_)) => {}
             Ok(None) => return,
             Err(why) => return drop(why.to_string()),

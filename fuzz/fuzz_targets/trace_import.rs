@@ -4,10 +4,10 @@
 use std::io::Cursor;
 
 use steadfast_trace::TraceReader;
-use steadfast_trace::import::{ImportOptions, Input, import};
+use steadfast_trace::import::{ImportOptions, TextInput, import};
 
 pub fn run(input: &[u8]) {
-    let text = Input {
+    let text = TextInput {
         name: "text".into(),
         text: Box::new(Cursor::new(input.to_vec())),
         written_seconds: Some(1.0),

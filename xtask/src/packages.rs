@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 22] = [
+const NEEDED: [(&str, &str); 23] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),

@@ -60,7 +60,7 @@ use reads::Reads;
 use reals::Reals;
 use setting::{Part, Report, Setting, Subject};
 use timings::Timings;
-use trace::Trace;
+use trace::TraceLoad;
 use workload::Workload;
 
 /// Runs a scenario with one seed, to the end. `progress` is called now and then with the share
@@ -261,7 +261,7 @@ fn loads(
             WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
             WorkloadKind::Matrix => Box::new(Iozone::matrices(scenario, options.full)?),
             WorkloadKind::Legs(spec) => Box::new(LegsLoad(spec.clone())),
-            WorkloadKind::Trace(spec) => Box::new(Trace(spec.clone())),
+            WorkloadKind::Trace(spec) => Box::new(TraceLoad(spec.clone())),
             WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
         });
     }

@@ -223,7 +223,7 @@ Examples:
     Host(crate::commands::serve::cli::HostCommand),
     /// Record the file-system calls of a program, and make them again
     #[command(subcommand)]
-    Trace(crate::commands::trace::cli::Trace),
+    Trace(crate::commands::trace::cli::TraceCommand),
     /// Cut the power of a program's run, and judge what is left
     #[command(subcommand)]
     Crash(crate::commands::crash::cli::Crash),

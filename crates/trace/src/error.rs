@@ -2,6 +2,8 @@
 
 use steadfast_vfs::FsError;
 
+use crate::format::VERSION;
+
 /// Result of what is done with traces.
 pub type Result<T, E = TraceError> = std::result::Result<T, E>;
 
@@ -15,7 +17,7 @@ pub enum TraceError {
     #[error("is no trace: {0}")]
     NotATrace(String),
     /// Of another version.
-    #[error("is a trace of version {found}; this program reads version {known}", known = crate::format::VERSION)]
+    #[error("is a trace of version {found}; this program reads version {VERSION}")]
     Version {
         /// Its version.
         found: u32,

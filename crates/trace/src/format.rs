@@ -1,7 +1,7 @@
 //! What a trace says. docs/internals/traces.md describes the file for other programs.
 //!
 //! A trace is JSON lines, compressed by zstd in frames of about a mebibyte. The first line is a
-//! [`Header`], each other one an [`Entry`], the last one [`Entry::End`].
+//! [`TraceHeader`], each other one an [`TraceEntry`], the last one [`TraceEntry::End`].
 
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +15,13 @@ pub const ROOT: u64 = 0;
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub struct TraceHeader {
     /// [`FORMAT`].
     pub format: String,
     /// [`VERSION`].
     pub version: u32,
     /// Where the calls are from.
-    pub source: Source,
+    pub source: TraceOrigin,
     /// The program and its arguments; of an import the file.
     pub program: Vec<String>,
     /// What a trip through the mount cost, which is in no think time.
@@ -30,7 +30,7 @@ pub struct Header {
     /// Whether reads past the kernel's page cache were asked for, so that all are in it.
     pub direct: bool,
     /// Whether names are as they were, or hashed.
-    pub names: Names,
+    pub names: NameForm,
     /// What was not seen, in words.
     pub not_seen: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub struct Header {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Source {
+pub enum TraceOrigin {
     /// `steadfast trace record`.
     Record,
     /// The text of strace(1).
@@ -55,7 +55,7 @@ pub enum Source {
 /// How names are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Names {
+pub enum NameForm {
     /// As they are; bytes that are not UTF-8, and `%`, as `%XX`.
     Kept,
     /// Each replaced by a number of the name.
@@ -79,21 +79,21 @@ pub struct Trip {
 /// A line after the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Entry {
+pub enum TraceEntry {
     /// A thread, before its first call.
-    Thread(Thread),
+    Thread(TraceThread),
     /// A file that was there before the first call, before the first call that touches it.
     File(FileState),
     /// A call. They are in the order in which they began.
-    Call(Call),
+    Call(TraceCall),
     /// The last line.
-    End(End),
+    End(TraceEnd),
 }
 
 /// A thread that makes calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Thread {
+pub struct TraceThread {
     /// Its number in the trace.
     pub thread: u32,
     /// Its process.
@@ -104,6 +104,9 @@ pub struct Thread {
     /// What the system calls it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// Of a process that is new: processes that had ended when it was first seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waited: Vec<u32>,
 }
 
 /// What a file was when it was first touched.
@@ -159,7 +162,7 @@ pub enum FileKind {
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum Op {
+pub enum CallOp {
     /// A name is looked for: `file` is what it is.
     Lookup,
     /// Names of a folder are listed.
@@ -218,31 +221,31 @@ pub enum Op {
     Attributes,
 }
 
-impl Op {
+impl CallOp {
     /// Whether it makes something durable, and nothing else.
     pub fn is_sync(self) -> bool {
-        matches!(self, Op::Fsync | Op::Fdatasync | Op::Fsyncdir | Op::Sync)
+        matches!(self, CallOp::Fsync | CallOp::Fdatasync | CallOp::Fsyncdir | CallOp::Sync)
     }
 
     /// Whether it leaves files and names as they are.
-    pub fn only_reads(self) -> bool {
-        matches!(self, Op::Lookup | Op::List | Op::Open | Op::Close | Op::Read)
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(self, CallOp::Lookup | CallOp::List | CallOp::Open | CallOp::Close | CallOp::Read)
     }
 }
 
 /// One call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
+pub struct TraceCall {
     /// What was asked.
-    pub op: Op,
+    pub op: CallOp,
     /// By which thread.
     pub thread: u32,
-    /// When it reached us, in ns since the first.
+    /// When it reached us, in ns since the program was started; of an import, since the first.
     pub start: u64,
     /// When it was answered.
     pub end: u64,
-    /// 0 or more: what it returned (bytes of a read or a write). Below 0: the error, as in errno(3).
+    /// 0 or more: what it returned (bytes of a read or a write). Below 0: the error (errno(3)).
     #[serde(default, skip_serializing_if = "is_zero_signed")]
     pub result: i64,
     /// The file that it is about; of what makes or finds one, the one made or found.
@@ -271,7 +274,7 @@ pub struct Call {
     pub len: u64,
     /// How a file is opened, or a write made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flags: Vec<Flag>,
+    pub flags: Vec<CallFlag>,
     /// The kernel's own, which writes back what was changed in a memory map.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel: bool,
@@ -296,7 +299,7 @@ pub struct Call {
 /// How a file is opened, or a write made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Flag {
+pub enum CallFlag {
     /// To read.
     Read,
     /// To write.
@@ -320,10 +323,10 @@ pub enum Flag {
 /// The last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct TraceEnd {
     /// How many calls there are.
     pub calls: u64,
-    /// When the program ended, in ns since the first call.
+    /// When the program ended, in ns since it was started.
     pub at: u64,
     /// The status that it ended with; of one that a signal ended, 128 and the signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -333,10 +336,10 @@ pub struct End {
     pub interrupted: bool,
 }
 
-impl Call {
+impl TraceCall {
     /// A call without more than this.
-    pub fn new(op: Op, thread: u32, start: u64, end: u64) -> Call {
-        Call {
+    pub fn new(op: CallOp, thread: u32, start: u64, end: u64) -> TraceCall {
+        TraceCall {
             op,
             thread,
             start,
@@ -366,13 +369,13 @@ impl Call {
     }
 
     /// Whether it has a flag.
-    pub fn has(&self, flag: Flag) -> bool {
+    pub fn has(&self, flag: CallFlag) -> bool {
         self.flags.contains(&flag)
     }
 }
 
 /// A name as a trace has it: bytes that are not UTF-8, and `%`, as `%XX`.
-pub fn name_text(name: &[u8]) -> String {
+pub(crate) fn name_text(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for part in name.utf8_chunks() {
         part.valid().chars().for_each(|c| match c {
@@ -385,7 +388,7 @@ pub fn name_text(name: &[u8]) -> String {
 }
 
 /// The bytes of such a name; `None`: it is none.
-pub fn name_bytes(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn name_bytes(text: &str) -> Option<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once('%') {
         bytes.extend_from_slice(before.as_bytes());
@@ -425,9 +428,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_written() {
-        let call = Call::new(Op::Fsync, 1, 5, 9);
-        let text = serde_json::to_string(&Entry::Call(call.clone())).unwrap();
+        let call = TraceCall::new(CallOp::Fsync, 1, 5, 9);
+        let text = serde_json::to_string(&TraceEntry::Call(call.clone())).unwrap();
         assert_eq!(text, r#"{"call":{"op":"fsync","thread":1,"start":5,"end":9}}"#);
-        assert_eq!(serde_json::from_str::<Entry>(&text).unwrap(), Entry::Call(call));
+        assert_eq!(serde_json::from_str::<TraceEntry>(&text).unwrap(), TraceEntry::Call(call));
     }
 }

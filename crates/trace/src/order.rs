@@ -7,8 +7,10 @@
 //! * *A name's* calls follow one another, unless both only look at it: made, used, removed, made
 //!   again.
 //! * *A handle* is opened, used, closed.
-//! * *A process* begins after what the process that has started it had done; and a process that made
-//!   no call while one that it had started made some has waited for it.
+//! * *A process* begins after what the process that has started it had done, and after all that had
+//!   ended when it was first seen; and a process that made no call while one that it had started
+//!   made some has waited for it.
+//! * *A thread* begins after what its process had done.
 //!
 //! A call that had not ended when another began is no reason for that one to wait. So the time from
 //! the end of the last of these calls to the beginning is what the program did itself: its think
@@ -16,27 +18,41 @@
 
 use std::collections::HashMap;
 
-use crate::format::{Call, Flag, Op, Thread};
+use crate::format::{CallFlag, CallOp, TraceCall, TraceThread};
 
-/// A call that has been: its number in the trace, from 0, its thread, and when it ended.
+/// A call that has been: its number in the trace, from 0, its thread, when it began and ended.
 #[derive(Debug, Clone, Copy)]
-struct Past {
+struct PastCall {
     call: u64,
     thread: u32,
+    start: u64,
     end: u64,
 }
 
 /// What is known of something that calls use: a file, a name, a handle.
 #[derive(Debug, Default)]
-struct Resource {
-    /// The calls that changed it last, the last one of each thread.
-    changes: Vec<Past>,
+struct OrderResource {
+    /// The calls that changed it last.
+    changes: Vec<PastCall>,
     /// Those since that only read, the last one of each thread.
-    reads: Vec<Past>,
+    reads: Vec<PastCall>,
+}
+
+impl OrderResource {
+    /// Forgets the calls that a change has waited for that had ended at this time: who waits for
+    /// that one has waited for them. One that is still under way nobody can wait for.
+    fn forget(&mut self, time: u64) {
+        let ended: Vec<PastCall> =
+            self.changes.iter().filter(|change| change.end <= time).copied().collect();
+        let is_past =
+            |old: &PastCall| ended.iter().any(|c| c.call != old.call && c.start >= old.end);
+        self.reads.retain(|old| !is_past(old));
+        self.changes.retain(|old| !is_past(old));
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash, Clone)]
-enum Key {
+enum ResourceKey {
     File(u64),
     Name(u64, String),
     Handle(u64),
@@ -45,34 +61,37 @@ enum Key {
 }
 
 #[derive(Debug, Default)]
-struct Process {
+struct ProcessOrder {
     parent: Option<u32>,
     /// Its last call, of any thread.
-    last: Option<Past>,
+    last: Option<PastCall>,
     has_begun: bool,
     children: Vec<u32>,
+    /// Processes that had ended when it was first seen.
+    waited: Vec<u32>,
 }
 
 /// Finds what calls wait for, in the order of their starts.
 #[derive(Debug, Default)]
-pub struct Order {
+pub struct CallOrder {
     calls: u64,
     trip: u64,
-    threads: HashMap<u32, (u32, Option<Past>)>,
-    processes: HashMap<u32, Process>,
-    resources: HashMap<Key, Resource>,
+    threads: HashMap<u32, (u32, Option<PastCall>)>,
+    processes: HashMap<u32, ProcessOrder>,
+    resources: HashMap<ResourceKey, OrderResource>,
 }
 
-impl Order {
+impl CallOrder {
     /// `trip_ns`: what the way through the mount costs, which is no think time.
-    pub fn new(trip_ns: u64) -> Order {
-        Order { trip: trip_ns, ..Order::default() }
+    pub fn new(trip_ns: u64) -> CallOrder {
+        CallOrder { trip: trip_ns, ..CallOrder::default() }
     }
 
     /// A thread, before its first call.
-    pub fn thread(&mut self, thread: &Thread) {
+    pub fn thread(&mut self, thread: &TraceThread) {
         self.threads.insert(thread.thread, (thread.process, None));
         let process = self.processes.entry(thread.process).or_default();
+        process.waited.extend(&thread.waited);
         if process.parent.is_none() && thread.parent.is_some_and(|p| p != thread.process) {
             process.parent = thread.parent;
             if let Some(parent) = thread.parent {
@@ -82,23 +101,23 @@ impl Order {
     }
 
     /// Says what the next call waits for, in the call itself.
-    pub fn call(&mut self, call: &mut Call) {
-        let own = Past { call: self.calls, thread: call.thread, end: call.end };
-        let mut before: Vec<Past> = Vec::new();
+    pub fn call(&mut self, call: &mut TraceCall) {
+        let TraceCall { thread, start, end, .. } = *call;
+        let own = PastCall { call: self.calls, thread, start, end };
+        let mut before: Vec<PastCall> = Vec::new();
         let (process, last) =
             self.threads.get(&call.thread).copied().unwrap_or((call.thread, None));
         before.extend(last);
-        self.of_process(process, call.start, &mut before);
+        self.of_process(process, (start, last.is_none()), &mut before);
         for (key, reads) in uses(call) {
             let resource = self.resources.entry(key).or_default();
+            resource.forget(start);
             before.extend(resource.changes.iter().copied());
             if reads {
                 keep(&mut resource.reads, own);
                 continue;
             }
-            before.append(&mut resource.reads);
-            // Changes at the same time do not wait for each other: what follows waits for both.
-            resource.changes.retain(|past| past.end > call.start && past.thread != call.thread);
+            before.extend(resource.reads.iter().copied());
             resource.changes.push(own);
         }
         before.retain(|past| past.end <= call.start);
@@ -121,19 +140,23 @@ impl Order {
         if known.last.is_none_or(|past| past.end <= own.end) {
             known.last = Some(own);
         }
-        if matches!(call.op, Op::Close)
+        if matches!(call.op, CallOp::Close)
             && let Some(handle) = call.handle
         {
-            self.resources.remove(&Key::Handle(handle));
+            self.resources.remove(&ResourceKey::Handle(handle));
         }
         self.calls += 1;
     }
 
-    fn of_process(&self, process: u32, start: u64, before: &mut Vec<Past>) {
+    fn of_process(&self, process: u32, (start, is_new): (u64, bool), before: &mut Vec<PastCall>) {
         let Some(known) = self.processes.get(&process) else { return };
         let last_of = |other: &u32| self.processes.get(other)?.last;
+        if is_new {
+            before.extend(known.last);
+        }
         if !known.has_begun {
             before.extend(known.parent.as_ref().and_then(last_of));
+            before.extend(known.waited.iter().filter_map(last_of));
         }
         let own_end = known.last.map_or(0, |past| past.end);
         let children = known.children.iter().filter_map(last_of);
@@ -142,28 +165,32 @@ impl Order {
 }
 
 /// What a call uses, and whether it only reads it.
-fn uses(call: &Call) -> Vec<(Key, bool)> {
+fn uses(call: &TraceCall) -> Vec<(ResourceKey, bool)> {
     // What makes or removes names in a folder leaves it the same folder; who lists or syncs it
     // wants them all.
-    let reads = call.op.only_reads() && call.op != Op::List && !call.has(Flag::Truncate);
+    let reads = call.op.only_reads() && call.op != CallOp::List && !call.has(CallFlag::Truncate);
     let mut all = Vec::with_capacity(6);
     if let Some(handle) = call.handle {
-        let opens = matches!(call.op, Op::Open | Op::Create | Op::Tmpfile | Op::Close);
-        all.push((Key::Handle(handle), !opens));
+        let opens =
+            matches!(call.op, CallOp::Open | CallOp::Create | CallOp::Tmpfile | CallOp::Close);
+        all.push((ResourceKey::Handle(handle), !opens));
     }
-    all.extend(call.file.map(|file| (Key::File(file), reads)));
-    let looks = matches!(call.op, Op::Lookup | Op::Open);
+    all.extend(call.file.map(|file| (ResourceKey::File(file), reads)));
+    let looks = matches!(call.op, CallOp::Lookup | CallOp::Open);
     for (dir, name, looks) in [(call.dir, &call.name, looks), (call.to_dir, &call.to, false)] {
         if let Some(dir) = dir {
-            all.extend([(Key::Name(dir, name.clone()), looks), (Key::File(dir), true)]);
+            all.extend([
+                (ResourceKey::Name(dir, name.clone()), looks),
+                (ResourceKey::File(dir), true),
+            ]);
         }
     }
-    all.push((Key::All, call.op != Op::Sync));
+    all.push((ResourceKey::All, call.op != CallOp::Sync));
     all
 }
 
 /// Keeps the last of each thread.
-fn keep(all: &mut Vec<Past>, past: Past) {
+fn keep(all: &mut Vec<PastCall>, past: PastCall) {
     match all.iter_mut().find(|other| other.thread == past.thread) {
         Some(other) => *other = past,
         None => all.push(past),
@@ -174,24 +201,28 @@ fn keep(all: &mut Vec<Past>, past: Past) {
 mod tests {
     use super::*;
 
-    fn thread(thread: u32, process: u32, parent: Option<u32>) -> Thread {
-        Thread { thread, process, parent, name: String::new() }
+    fn thread(thread: u32, process: u32, parent: Option<u32>) -> TraceThread {
+        TraceThread { thread, process, parent, name: String::new(), waited: Vec::new() }
     }
 
-    fn ordered(threads: &[Thread], calls: &mut [Call], trip: u64) -> Vec<(Vec<u64>, u64)> {
-        let mut order = Order::new(trip);
+    fn ordered(
+        threads: &[TraceThread],
+        calls: &mut [TraceCall],
+        trip: u64,
+    ) -> Vec<(Vec<u64>, u64)> {
+        let mut order = CallOrder::new(trip);
         threads.iter().for_each(|thread| order.thread(thread));
         calls.iter_mut().for_each(|call| order.call(call));
         calls.iter().map(|call| (call.after.clone(), call.think)).collect()
     }
 
-    fn on(op: Op, thread: u32, (start, end): (u64, u64), file: u64) -> Call {
-        Call { file: Some(file), ..Call::new(op, thread, start, end) }
+    fn on(op: CallOp, thread: u32, (start, end): (u64, u64), file: u64) -> TraceCall {
+        TraceCall { file: Some(file), ..TraceCall::new(op, thread, start, end) }
     }
 
     #[test]
     fn a_thread_waits_for_itself_and_thinks_in_between() {
-        let mut calls = [on(Op::Write, 1, (5, 10), 3), on(Op::Write, 1, (17, 20), 4)];
+        let mut calls = [on(CallOp::Write, 1, (5, 10), 3), on(CallOp::Write, 1, (17, 20), 4)];
         let found = ordered(&[thread(1, 1, None)], &mut calls, 4);
         assert_eq!(found, [(vec![], 5), (vec![1], 3)]);
     }
@@ -200,27 +231,27 @@ mod tests {
     fn a_files_calls_follow_one_another_unless_both_read() {
         let threads = [1, 2, 3].map(|n| thread(n, n, None));
         let mut calls = [
-            on(Op::Write, 1, (0, 10), 3),
-            on(Op::Read, 2, (12, 20), 3),
-            on(Op::Read, 3, (13, 30), 3),
-            on(Op::Write, 1, (25, 40), 3),
-            on(Op::Write, 2, (50, 60), 3),
+            on(CallOp::Write, 1, (0, 10), 3),
+            on(CallOp::Read, 2, (12, 20), 3),
+            on(CallOp::Read, 3, (13, 30), 3),
+            on(CallOp::Write, 1, (25, 40), 3),
+            on(CallOp::Write, 2, (50, 60), 3),
         ];
         let found = ordered(&threads, &mut calls, 0);
         assert_eq!(found[1], (vec![1], 2));
         assert_eq!(found[2], (vec![2], 3));
         // The second read had not ended when it began.
         assert_eq!(found[3], (vec![2, 3], 5));
-        assert_eq!(found[4], (vec![1, 3], 10));
+        assert_eq!(found[4], (vec![1, 2, 3], 10));
     }
 
     #[test]
     fn calls_at_the_same_time_are_both_waited_for() {
         let threads = [1, 2, 3].map(|n| thread(n, n, None));
         let mut calls = [
-            on(Op::Write, 1, (0, 100), 3),
-            on(Op::Write, 2, (10, 50), 3),
-            on(Op::Read, 3, (120, 130), 3),
+            on(CallOp::Write, 1, (0, 100), 3),
+            on(CallOp::Write, 2, (10, 50), 3),
+            on(CallOp::Read, 3, (120, 130), 3),
         ];
         let found = ordered(&threads, &mut calls, 0);
         assert_eq!(found[2], (vec![1, 2], 20));
@@ -229,16 +260,16 @@ mod tests {
     #[test]
     fn names_have_generations() {
         let threads = [1, 2].map(|n| thread(n, n, None));
-        let named = |op, thread, time, file| Call {
+        let named = |op, thread, time, file| TraceCall {
             dir: Some(0),
             name: "n".into(),
             ..on(op, thread, time, file)
         };
         let mut calls = [
-            named(Op::Create, 1, (0, 1), 5),
-            named(Op::Lookup, 2, (2, 3), 5),
-            named(Op::Unlink, 1, (4, 5), 5),
-            named(Op::Create, 2, (6, 7), 6),
+            named(CallOp::Create, 1, (0, 1), 5),
+            named(CallOp::Lookup, 2, (2, 3), 5),
+            named(CallOp::Unlink, 1, (4, 5), 5),
+            named(CallOp::Create, 2, (6, 7), 6),
         ];
         let found = ordered(&threads, &mut calls, 0);
         assert_eq!(found.map(|f| f.0), [vec![], vec![1], vec![1, 2], vec![1, 2]]);
@@ -258,15 +289,45 @@ mod tests {
     fn processes_begin_after_and_are_waited_for() {
         let threads = [thread(1, 1, None), thread(2, 2, Some(1))];
         let mut calls = [
-            on(Op::Write, 1, (0, 10), 3),
-            on(Op::Write, 2, (20, 30), 4),
-            on(Op::Write, 2, (40, 50), 4),
-            on(Op::Write, 1, (60, 70), 3),
+            on(CallOp::Write, 1, (0, 10), 3),
+            on(CallOp::Write, 2, (20, 30), 4),
+            on(CallOp::Write, 2, (40, 50), 4),
+            on(CallOp::Write, 1, (60, 70), 3),
             // It has made calls since: it waits no more.
-            on(Op::Write, 1, (80, 90), 3),
+            on(CallOp::Write, 1, (80, 90), 3),
         ];
         let found = ordered(&threads, &mut calls, 0);
         let after: Vec<Vec<u64>> = found.map(|f| f.0);
         assert_eq!(after, [vec![], vec![1], vec![1], vec![1, 3], vec![1]]);
+    }
+
+    /// A shell that makes no calls itself: its commands follow one another. So do a process and the
+    /// threads that it starts.
+    #[test]
+    fn commands_of_a_shell_and_new_threads_wait() {
+        let waits =
+            |waited: &[u32], n| TraceThread { waited: waited.to_vec(), ..thread(n, n, Some(1)) };
+        let threads = [waits(&[], 2), waits(&[2], 3), thread(4, 3, Some(1))];
+        let mut calls = [
+            on(CallOp::Write, 2, (0, 10), 3),
+            on(CallOp::Write, 3, (20, 30), 4),
+            on(CallOp::Write, 4, (40, 50), 5),
+        ];
+        let found = ordered(&threads, &mut calls, 0);
+        assert_eq!(found, [(vec![], 0), (vec![1], 10), (vec![1], 10)]);
+    }
+
+    /// A write is under way when a file is opened that was made before it.
+    #[test]
+    fn what_a_call_under_way_has_waited_for_is_waited_for() {
+        let threads = [1, 2, 3].map(|n| thread(n, n, None));
+        let mut calls = [
+            on(CallOp::Create, 1, (0, 10), 3),
+            on(CallOp::Write, 1, (20, 90), 3),
+            on(CallOp::Open, 2, (40, 50), 3),
+            on(CallOp::Write, 3, (95, 99), 3),
+        ];
+        let found = ordered(&threads, &mut calls, 0);
+        assert_eq!((found[2].0.clone(), found[3].0.clone()), (vec![2], vec![1, 2]));
     }
 }

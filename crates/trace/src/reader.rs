@@ -7,7 +7,9 @@ use std::io::{BufRead, Read};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::error::{Result, TraceError};
-use crate::format::{Call, End, Entry, FORMAT, Header, Op, ROOT, VERSION, name_bytes};
+use crate::format::{
+    CallOp, FORMAT, ROOT, TraceCall, TraceEnd, TraceEntry, TraceHeader, VERSION, name_bytes,
+};
 
 /// Text of one frame, at most, in bytes: ours have one mebibyte.
 const FRAME_MAX: u64 = 64 << 20;
@@ -21,7 +23,7 @@ pub(crate) const TIME_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
 /// A trace that is read.
 pub struct TraceReader<R: BufRead> {
     source: R,
-    header: Header,
+    header: TraceHeader,
     /// What is left of the frame.
     text: std::io::Cursor<Vec<u8>>,
     /// Of the last line read, from 1.
@@ -29,7 +31,7 @@ pub struct TraceReader<R: BufRead> {
     calls: u64,
     last_start: u64,
     threads: HashSet<u32>,
-    end: Option<End>,
+    end: Option<TraceEnd>,
     is_partial: bool,
 }
 
@@ -39,14 +41,14 @@ impl<R: BufRead> TraceReader<R> {
     /// # Errors
     /// It is none, or of another version.
     pub fn new(source: R, partial: bool) -> Result<TraceReader<R>> {
-        let header = Header {
+        let header = TraceHeader {
             format: String::new(),
             version: 0,
-            source: crate::format::Source::Record,
+            source: crate::format::TraceOrigin::Record,
             program: Vec::new(),
             trip: None,
             direct: false,
-            names: crate::format::Names::Kept,
+            names: crate::format::NameForm::Kept,
             not_seen: Vec::new(),
         };
         let mut reader = TraceReader {
@@ -83,12 +85,12 @@ impl<R: BufRead> TraceReader<R> {
     }
 
     /// The first line.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &TraceHeader {
         &self.header
     }
 
     /// The last line; `None`: it was not read yet, or it is not there.
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<TraceEnd> {
         self.end
     }
 
@@ -96,7 +98,7 @@ impl<R: BufRead> TraceReader<R> {
     ///
     /// # Errors
     /// It is cut off, damaged, or says what cannot be.
-    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
+    pub fn next_entry(&mut self) -> Result<Option<TraceEntry>> {
         if self.end.is_some() {
             return Ok(None);
         }
@@ -108,9 +110,9 @@ impl<R: BufRead> TraceReader<R> {
         };
         let line = self.line;
         let wrong = |what: String| TraceError::Line { line, what };
-        let entry: Entry = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        let entry: TraceEntry = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
         self.check(&entry).map_err(wrong)?;
-        if let Entry::End(end) = &entry {
+        if let TraceEntry::End(end) = &entry {
             self.end = Some(*end);
             if self.next_line()?.is_some() {
                 return Err(TraceError::Line {
@@ -167,30 +169,30 @@ impl<R: BufRead> TraceReader<R> {
     }
 
     /// Looks at an entry, before anybody believes it.
-    fn check(&mut self, entry: &Entry) -> Result<(), String> {
+    fn check(&mut self, entry: &TraceEntry) -> Result<(), String> {
         match entry {
-            Entry::Thread(thread) => {
+            TraceEntry::Thread(thread) => {
                 if !self.threads.insert(thread.thread) {
                     return Err(format!("thread {} is told twice", thread.thread));
                 }
                 Ok(())
             }
-            Entry::File(file) => {
+            TraceEntry::File(file) => {
                 is_name(&file.name, file.dir.is_some())?;
                 if (file.file == ROOT) != file.dir.is_none() {
                     return Err("a file has a folder, and the root has none".into());
                 }
                 within(file.size, BYTES_MAX, "size")
             }
-            Entry::Call(call) => self.check_call(call),
-            Entry::End(end) if end.calls != self.calls => {
+            TraceEntry::Call(call) => self.check_call(call),
+            TraceEntry::End(end) if end.calls != self.calls => {
                 Err(format!("it says {} calls, there are {}", end.calls, self.calls))
             }
-            Entry::End(end) => within(end.at, TIME_MAX, "at"),
+            TraceEntry::End(end) => within(end.at, TIME_MAX, "at"),
         }
     }
 
-    fn check_call(&mut self, call: &Call) -> Result<(), String> {
+    fn check_call(&mut self, call: &TraceCall) -> Result<(), String> {
         if !self.threads.contains(&call.thread) {
             return Err(format!("thread {} was not told before", call.thread));
         }
@@ -200,7 +202,8 @@ impl<R: BufRead> TraceReader<R> {
         within(call.end, TIME_MAX, "end")?;
         within(call.think, TIME_MAX, "think")?;
         within(call.offset, BYTES_MAX, "offset")?;
-        let bytes = if matches!(call.op, Op::Read | Op::Write) { LEN_MAX } else { BYTES_MAX };
+        let bytes =
+            if matches!(call.op, CallOp::Read | CallOp::Write) { LEN_MAX } else { BYTES_MAX };
         within(call.len, bytes, "len")?;
         if call.zeros > 100 || call.saves > 100 {
             return Err("a share is more than 100 %".into());
@@ -210,7 +213,7 @@ impl<R: BufRead> TraceReader<R> {
             return Err(format!("it waits for the call {n} before it, which is not one"));
         }
         is_name(&call.name, call.dir.is_some())?;
-        if call.op != Op::Symlink {
+        if call.op != CallOp::Symlink {
             is_name(&call.to, call.to_dir.is_some())?;
         }
         (self.last_start, self.calls) = (call.start, self.calls + 1);

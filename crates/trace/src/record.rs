@@ -18,36 +18,40 @@ use steadfast_vfs::{
     OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
 };
 
-use self::files::Files;
-use self::probe::Below;
-use self::queue::{Finished, Queue};
-use self::threads::Threads;
-use crate::format::{Call, Flag, Header, Names, Op, Trip, name_text};
+use self::files::KnownFiles;
+use self::probe::LowerTime;
+use self::queue::{FinishedCall, TraceQueue};
+use self::threads::ThreadTable;
+use crate::format::{CallFlag, CallOp, NameForm, TraceCall, TraceHeader, Trip, name_text};
 
-pub use self::queue::Recorded;
+pub use self::queue::RecordingSummary;
 
 /// The kernel's own, which write back what programs have left.
 const KERNEL: u32 = 0;
 /// Requests to write have this many bytes at most; longer calls come in pieces.
 const PIECE: u64 = 1 << 20;
+const PAGE: u64 = 4096;
+/// After a write to a file that was opened so the kernel asks for a sync by itself; where it does
+/// not, the write says it.
+const DURABLE: OpenFlags = OpenFlags::SYNC.union(OpenFlags::DSYNC);
 
 /// A file system whose calls are noted. In real time only.
 pub struct RecordedFs {
     next: Arc<dyn FileSystem>,
     began: Nanos,
-    names: Names,
+    names: NameForm,
     key: RandomState,
-    seen: Mutex<Seen>,
-    queue: Queue,
-    below: Below,
+    seen: Mutex<RecorderState>,
+    queue: TraceQueue,
+    below: LowerTime,
 }
 
-struct Seen {
+struct RecorderState {
     /// Of the next call, in the order of their beginnings.
     number: u64,
-    files: Files,
-    threads: Threads,
-    opened: HashMap<Fh, Opened>,
+    files: KnownFiles,
+    threads: ThreadTable,
+    opened: HashMap<Fh, OpenHandle>,
     /// The last write of each thread: its handle, its end, and whether more of it may come.
     writes: HashMap<u32, (Fh, u64, bool)>,
     /// Names that were listed: whoever is told of them may go on by their numbers.
@@ -55,15 +59,15 @@ struct Seen {
 }
 
 #[derive(Clone, Copy)]
-struct Opened {
+struct OpenHandle {
     ino: Ino,
     flags: OpenFlags,
 }
 
 /// A call that has begun.
-struct Begun {
+struct OngoingCall {
     number: u64,
-    call: Call,
+    call: TraceCall,
 }
 
 impl RecordedFs {
@@ -74,17 +78,17 @@ impl RecordedFs {
     pub fn new(
         next: Arc<dyn FileSystem>,
         out: Box<dyn Write + Send>,
-        header: Header,
+        header: TraceHeader,
     ) -> crate::Result<RecordedFs> {
-        let mut files = Files::default();
+        let mut files = KnownFiles::default();
         let root = next.getattr(next.root())?;
         files.known(&root);
         let names = header.names;
-        let queue = Queue::new(out, header)?;
-        let seen = Seen {
+        let queue = TraceQueue::new(out, header)?;
+        let seen = RecorderState {
             number: 0,
             files,
-            threads: Threads::default(),
+            threads: ThreadTable::default(),
             opened: HashMap::new(),
             writes: HashMap::new(),
             listed: HashMap::new(),
@@ -96,7 +100,7 @@ impl RecordedFs {
             key: RandomState::new(),
             seen: Mutex::new(seen),
             queue,
-            below: Below::default(),
+            below: LowerTime::default(),
         })
     }
 
@@ -112,37 +116,43 @@ impl RecordedFs {
         self.below.probe(ask)
     }
 
-    /// From here on calls are noted: what a trip costs is known.
+    /// From here on calls are noted, and time counts: the program is started now.
     pub fn begin(&self, trip: Option<Trip>) {
-        self.queue.begin(trip);
+        self.queue.begin(trip, self.time());
     }
 
-    /// Writes what is left, and the last line.
+    /// Writes what is left, and the last line. `at`: when the program ended ([`time`](Self::time)).
     ///
     /// # Errors
     /// The trace could not be written.
-    pub fn end(&self, status: Option<i32>, interrupted: bool) -> crate::Result<Recorded> {
-        self.queue.end(self.time(), status, interrupted)
+    pub fn end(
+        &self,
+        at: u64,
+        status: Option<i32>,
+        interrupted: bool,
+    ) -> crate::Result<RecordingSummary> {
+        self.queue.end(at, status, interrupted)
     }
 
-    fn time(&self) -> u64 {
+    /// Now, in ns.
+    pub fn time(&self) -> u64 {
         u64::try_from(now().since(self.began).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, RecorderState> {
         // What is known is changed in single steps.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn name(&self, name: &[u8]) -> String {
         match self.names {
-            Names::Kept => name_text(name),
-            Names::Hashed => files::hashed(&self.key, name),
+            NameForm::Kept => name_text(name),
+            NameForm::Hashed => files::hashed(&self.key, name),
         }
     }
 
     /// A call begins.
-    fn start(&self, op: Op) -> Begun {
+    fn start(&self, op: CallOp) -> OngoingCall {
         let requester = requester();
         let kernel = requester.is_some_and(|r| r.write_back);
         let thread = requester.filter(|_| !kernel).map_or(KERNEL, |r| r.thread);
@@ -152,29 +162,29 @@ impl RecordedFs {
         if let Some(told) = seen.threads.told(thread) {
             self.queue.thread(number, told);
         }
-        let mut call = Call::new(op, thread, self.time(), 0);
+        let mut call = TraceCall::new(op, thread, self.time(), 0);
         call.kernel = kernel;
-        Begun { number, call }
+        OngoingCall { number, call }
     }
 
     /// It has returned.
     fn finish<T>(
         &self,
-        begun: Begun,
+        begun: OngoingCall,
         answer: &Result<T>,
-        more: impl FnOnce(&T, &mut Call, &mut Seen),
+        more: impl FnOnce(&T, &mut TraceCall, &mut RecorderState),
     ) {
-        let Begun { number, mut call } = begun;
+        let OngoingCall { number, mut call } = begun;
         call.end = self.time();
         match answer {
             Ok(answer) => more(answer, &mut call, &mut self.seen()),
             Err(e) => call.result = -i64::from(e.errno()),
         }
-        self.queue.call(Finished { number, call });
+        self.queue.call(FinishedCall { number, call });
     }
 
     /// A call about an inode that is known, or known from a listing.
-    fn on_inode(&self, op: Op, ino: Ino) -> Begun {
+    fn on_inode(&self, op: CallOp, ino: Ino) -> OngoingCall {
         let known = self.seen().files.number(ino);
         let file = known.or_else(|| self.file_of(&self.next.getattr(ino).ok()?));
         let mut begun = self.start(op);
@@ -183,7 +193,7 @@ impl RecordedFs {
     }
 
     /// A call about a name.
-    fn on_name(&self, op: Op, dir: Ino, name: &[u8]) -> Begun {
+    fn on_name(&self, op: CallOp, dir: Ino, name: &[u8]) -> OngoingCall {
         let text = self.name(name);
         let mut begun = self.on_inode(op, dir);
         (begun.call.dir, begun.call.name) = (begun.call.file.take(), text);
@@ -191,7 +201,7 @@ impl RecordedFs {
     }
 
     /// A call on an open file.
-    fn on_handle(&self, op: Op, fh: Fh) -> Begun {
+    fn on_handle(&self, op: CallOp, fh: Fh) -> OngoingCall {
         let ino = self.seen().opened.get(&fh).map(|opened| opened.ino);
         let mut begun = match ino {
             Some(ino) => self.on_inode(op, ino),
@@ -232,7 +242,7 @@ impl RecordedFs {
     /// Something is made, under a name.
     fn made<T>(
         &self,
-        mut begun: Begun,
+        mut begun: OngoingCall,
         answer: Result<T>,
         of: impl FnOnce(&T) -> (Attr, Option<(Fh, OpenFlags)>),
     ) -> Result<T> {
@@ -242,7 +252,7 @@ impl RecordedFs {
             call.file = Some(seen.files.known(&attr));
             if let Some((fh, flags)) = opened {
                 call.handle = Some(fh.0);
-                seen.opened.insert(fh, Opened { ino: attr.ino, flags });
+                seen.opened.insert(fh, OpenHandle { ino: attr.ino, flags });
             }
         });
         answer
@@ -251,7 +261,7 @@ impl RecordedFs {
     /// A name goes.
     fn removed(
         &self,
-        op: Op,
+        op: CallOp,
         (dir, name): (Ino, &[u8]),
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
@@ -271,14 +281,15 @@ impl RecordedFs {
     ) -> Result<usize> {
         let opened = self.seen().opened.get(&fh).copied();
         let appends = opened.is_some_and(|o| o.flags.contains(OpenFlags::APPEND));
+        let is_sync = opened.is_some_and(|o| o.flags.intersects(DURABLE));
         let end = || self.next.getattr(opened?.ino).ok().map(|attr| attr.size);
         let from = if appends { end().unwrap_or(offset) } else { offset };
-        let mut begun = self.on_handle(Op::Write, fh);
+        let mut begun = self.on_handle(CallOp::Write, fh);
         let call = &mut begun.call;
         (call.offset, call.len) = (from, data.len() as u64);
         call.flags = files::flags(how & OpenFlags::BY_CALL);
         if appends {
-            call.flags.push(Flag::Append);
+            call.flags.push(CallFlag::Append);
         }
         let thread = call.thread;
         if !call.kernel {
@@ -286,8 +297,10 @@ impl RecordedFs {
             let last = seen.writes.get(&thread);
             call.part = last.is_some_and(|last| *last == (fh, from, true));
             // Of a call of more than a request there is more to come; one that is as long by
-            // chance makes the next one a part of it.
-            let goes_on = call.len + 4096 > PIECE;
+            // chance makes the next one a part of it. The kernel also cuts at the end of a page.
+            // After a call that is to be durable it syncs, so that what follows is none.
+            let cut = is_sync && (from + call.len).is_multiple_of(PAGE);
+            let goes_on = call.len + PAGE > PIECE || cut;
             seen.writes.insert(thread, (fh, from + call.len, goes_on));
         }
         let answer = write();
@@ -296,11 +309,10 @@ impl RecordedFs {
         answer
     }
 
-    fn synced(&self, op: Op, fh: Fh, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn synced(&self, op: CallOp, fh: Fh, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut begun = self.on_handle(op, fh);
         let mut seen = self.seen();
-        let durable = OpenFlags::SYNC | OpenFlags::DSYNC;
-        let opened = seen.opened.get(&fh).is_some_and(|o| o.flags.intersects(durable));
+        let opened = seen.opened.get(&fh).is_some_and(|o| o.flags.intersects(DURABLE));
         // The kernel's own, after a write: at once, by the same thread.
         let wrote = seen.writes.remove(&begun.call.thread).is_some_and(|last| last.0 == fh);
         begun.call.part = opened && wrote;
@@ -310,7 +322,7 @@ impl RecordedFs {
         answer
     }
 
-    fn changed<T>(&self, begun: Begun, change: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn changed<T>(&self, begun: OngoingCall, change: impl FnOnce() -> Result<T>) -> Result<T> {
         let answer = change();
         self.finish(begun, &answer, |_, _, _| ());
         answer
@@ -321,7 +333,7 @@ impl RecordedFs {
         (fh, offset, len): (Fh, u64, usize),
         read: impl FnOnce() -> Result<Bytes>,
     ) -> Result<Bytes> {
-        let mut begun = self.on_handle(Op::Read, fh);
+        let mut begun = self.on_handle(CallOp::Read, fh);
         (begun.call.offset, begun.call.len) = (offset, len as u64);
         let answer = read();
         self.finish(begun, &answer, |data, call, _| call.result = data.len() as i64);
@@ -371,7 +383,7 @@ impl FileSystem for RecordedFs {
         if matches!(name, b"." | b"..") {
             return self.next.lookup(dir, name);
         }
-        let begun = self.on_name(Op::Lookup, dir, name);
+        let begun = self.on_name(CallOp::Lookup, dir, name);
         let answer = self.next.lookup(dir, name);
         let file = answer.as_ref().ok().map(|attr| self.found(attr, dir, name));
         self.finish(begun, &answer, |_, call, _| call.file = file);
@@ -395,41 +407,41 @@ impl FileSystem for RecordedFs {
     }
 
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
-        let op = if set.size.is_some() { Op::Truncate } else { Op::Attributes };
+        let op = if set.size.is_some() { CallOp::Truncate } else { CallOp::Attributes };
         let mut begun = self.on_inode(op, ino);
         begun.call.offset = set.size.unwrap_or(0);
         self.changed(begun, || self.next.setattr(ino, set))
     }
 
     fn create(&self, dir: Ino, name: &[u8], node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-        let mut begun = self.on_name(Op::Create, dir, name);
-        begun.call.flags = files::flags(flags);
+        let mut begun = self.on_name(CallOp::Create, dir, name);
+        begun.call.flags = files::flags(flags - DURABLE);
         let answer = self.next.create(dir, name, node, flags);
         self.made(begun, answer, |(attr, fh)| (*attr, Some((*fh, flags))))
     }
 
     fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
-        let begun = self.on_name(Op::Mkdir, dir, name);
+        let begun = self.on_name(CallOp::Mkdir, dir, name);
         let answer = self.next.mkdir(dir, name, node);
         self.made(begun, answer, |attr| (*attr, None))
     }
 
     fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
-        let mut begun = self.on_name(Op::Symlink, dir, name);
+        let mut begun = self.on_name(CallOp::Symlink, dir, name);
         begun.call.to = self.name(target);
         let answer = self.next.symlink(dir, name, target, node);
         self.made(begun, answer, |attr| (*attr, None))
     }
 
     fn mknod(&self, dir: Ino, name: &[u8], what: (FileType, u64), node: NewNode) -> Result<Attr> {
-        let begun = self.on_name(Op::Mknod, dir, name);
+        let begun = self.on_name(CallOp::Mknod, dir, name);
         let answer = self.next.mknod(dir, name, what, node);
         self.made(begun, answer, |attr| (*attr, None))
     }
 
     fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-        let mut begun = self.on_inode(Op::Tmpfile, dir);
-        begun.call.flags = files::flags(flags);
+        let mut begun = self.on_inode(CallOp::Tmpfile, dir);
+        begun.call.flags = files::flags(flags - DURABLE);
         let answer = self.next.tmpfile(dir, node, flags);
         self.made(begun, answer, |(attr, fh)| (*attr, Some((*fh, flags))))
     }
@@ -437,17 +449,17 @@ impl FileSystem for RecordedFs {
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
         let text = self.name(name);
         let folder = self.on_folder(dir);
-        let mut begun = self.on_inode(Op::Link, ino);
+        let mut begun = self.on_inode(CallOp::Link, ino);
         (begun.call.to_dir, begun.call.to) = (folder, text);
         self.changed(begun, || self.next.link(ino, dir, name))
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        self.removed(Op::Unlink, (dir, name), || self.next.unlink(dir, name))
+        self.removed(CallOp::Unlink, (dir, name), || self.next.unlink(dir, name))
     }
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        self.removed(Op::Rmdir, (dir, name), || self.next.rmdir(dir, name))
+        self.removed(CallOp::Rmdir, (dir, name), || self.next.rmdir(dir, name))
     }
 
     fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: RenameFlags) -> Result<()> {
@@ -461,28 +473,28 @@ impl FileSystem for RecordedFs {
         let exchange = flags.contains(RenameFlags::EXCHANGE);
         let folder = self.on_folder(to.0);
         let mut begun =
-            self.on_name(if exchange { Op::Exchange } else { Op::Rename }, from.0, from.1);
+            self.on_name(if exchange { CallOp::Exchange } else { CallOp::Rename }, from.0, from.1);
         begun.call.file = file;
         (begun.call.to_dir, begun.call.to) = (folder, self.name(to.1));
         if flags.contains(RenameFlags::NO_REPLACE) {
-            begun.call.flags.push(Flag::NoReplace);
+            begun.call.flags.push(CallFlag::NoReplace);
         }
         self.changed(begun, || self.next.rename(from, to, flags))
     }
 
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
-        let mut begun = self.on_inode(Op::Open, ino);
-        begun.call.flags = files::flags(flags);
+        let mut begun = self.on_inode(CallOp::Open, ino);
+        begun.call.flags = files::flags(flags - DURABLE);
         let answer = self.next.open(ino, flags);
         self.finish(begun, &answer, |fh, call, seen| {
             call.handle = Some(fh.0);
-            seen.opened.insert(*fh, Opened { ino, flags });
+            seen.opened.insert(*fh, OpenHandle { ino, flags });
         });
         answer
     }
 
     fn release(&self, fh: Fh) -> Result<()> {
-        let begun = self.on_handle(Op::Close, fh);
+        let begun = self.on_handle(CallOp::Close, fh);
         let answer = self.next.release(fh);
         self.finish(begun, &answer, |(), _, _| ());
         self.seen().opened.remove(&fh);
@@ -508,12 +520,12 @@ impl FileSystem for RecordedFs {
     }
 
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
-        let op = if data_only { Op::Fdatasync } else { Op::Fsync };
+        let op = if data_only { CallOp::Fdatasync } else { CallOp::Fsync };
         self.synced(op, fh, || self.next.fsync(fh, data_only))
     }
 
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
-        let mut begun = self.on_inode(Op::List, dir);
+        let mut begun = self.on_inode(CallOp::List, dir);
         begun.call.offset = from;
         let answer = self.next.readdir(dir, from);
         self.finish(begun, &answer, |entries, call, seen| {
@@ -528,28 +540,28 @@ impl FileSystem for RecordedFs {
     }
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
-        let begun = self.on_inode(Op::Fsyncdir, dir);
+        let begun = self.on_inode(CallOp::Fsyncdir, dir);
         self.changed(begun, || self.next.fsyncdir(dir))
     }
 
     fn sync(&self) -> Result<()> {
-        let begun = self.start(Op::Sync);
+        let begun = self.start(CallOp::Sync);
         self.changed(begun, || self.next.sync())
     }
 
     fn transact(&self) -> Result<()> {
-        let begun = self.start(Op::Sync);
+        let begun = self.start(CallOp::Sync);
         self.changed(begun, || self.next.transact())
     }
 
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
         let op = match what {
-            Fallocate::Allocate { keep_size: false } => Op::Allocate,
-            Fallocate::Allocate { keep_size: true } => Op::Reserve,
-            Fallocate::PunchHole => Op::Punch,
-            Fallocate::ZeroRange { .. } => Op::Zero,
-            Fallocate::CollapseRange => Op::Collapse,
-            Fallocate::InsertRange => Op::Insert,
+            Fallocate::Allocate { keep_size: false } => CallOp::Allocate,
+            Fallocate::Allocate { keep_size: true } => CallOp::Reserve,
+            Fallocate::PunchHole => CallOp::Punch,
+            Fallocate::ZeroRange { .. } => CallOp::Zero,
+            Fallocate::CollapseRange => CallOp::Collapse,
+            Fallocate::InsertRange => CallOp::Insert,
         };
         let mut begun = self.on_handle(op, fh);
         (begun.call.offset, begun.call.len) = (offset, len);
@@ -557,22 +569,22 @@ impl FileSystem for RecordedFs {
     }
 
     fn setxattr(&self, ino: Ino, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
-        let begun = self.on_inode(Op::Attributes, ino);
+        let begun = self.on_inode(CallOp::Attributes, ino);
         self.changed(begun, || self.next.setxattr(ino, name, value, how))
     }
 
     fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
-        let begun = self.on_inode(Op::Attributes, ino);
+        let begun = self.on_inode(CallOp::Attributes, ino);
         self.changed(begun, || self.next.removexattr(ino, name))
     }
 
     fn set_inode_flags(&self, ino: Ino, flags: u32) -> Result<()> {
-        let begun = self.on_inode(Op::Attributes, ino);
+        let begun = self.on_inode(CallOp::Attributes, ino);
         self.changed(begun, || self.next.set_inode_flags(ino, flags))
     }
 
     fn set_project(&self, ino: Ino, project: u32) -> Result<()> {
-        let begun = self.on_inode(Op::Attributes, ino);
+        let begun = self.on_inode(CallOp::Attributes, ino);
         self.changed(begun, || self.next.set_project(ino, project))
     }
 }

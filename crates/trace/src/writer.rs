@@ -5,7 +5,7 @@ use std::io::Write;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 use crate::error::Result;
-use crate::format::{End, Entry, Header};
+use crate::format::{TraceEnd, TraceEntry, TraceHeader};
 
 /// Text of one frame, about, in bytes.
 const FRAME: usize = 1 << 20;
@@ -22,7 +22,7 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn new(out: W, header: &Header) -> Result<TraceWriter<W>> {
+    pub fn new(out: W, header: &TraceHeader) -> Result<TraceWriter<W>> {
         let mut writer = TraceWriter { out, frame: Vec::with_capacity(FRAME + 4096), calls: 0 };
         writer.line(header)?;
         Ok(writer)
@@ -32,8 +32,8 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn add(&mut self, entry: &Entry) -> Result<()> {
-        self.calls += u64::from(matches!(entry, Entry::Call(_)));
+    pub fn add(&mut self, entry: &TraceEntry) -> Result<()> {
+        self.calls += u64::from(matches!(entry, TraceEntry::Call(_)));
         self.line(entry)
     }
 
@@ -46,8 +46,8 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn end(mut self, end: End) -> Result<W> {
-        self.line(&Entry::End(End { calls: self.calls, ..end }))?;
+    pub fn end(mut self, end: TraceEnd) -> Result<W> {
+        self.line(&TraceEntry::End(TraceEnd { calls: self.calls, ..end }))?;
         self.flush()?;
         self.out.flush()?;
         Ok(self.out)

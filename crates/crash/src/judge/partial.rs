@@ -74,7 +74,7 @@ impl PartialSectors {
         let there = contents.get(start..).unwrap_or_default();
         let there = &there[..there.len().min(SECTOR)];
         found[..there.len()].copy_from_slice(there);
-        let version = version(&found, start as u64, ops, started);
+        let version = version((&found, there.len()), start as u64, ops, started);
         let (survived, torn) = match version {
             Version::After(n) => (n, None),
             Version::Words(oldest, newest) => (oldest, newest.checked_sub(1)),
@@ -122,8 +122,14 @@ fn answers_for(place: usize, start: u64, ops: &[usize], started: &[&Operation]) 
     mine.iter().filter(|mine| **mine).count() as u64
 }
 
-/// Which version of the sector at `start` this is: the newest that it can be.
-fn version(found: &[u8; SECTOR], start: u64, ops: &[usize], started: &[&Operation]) -> Version {
+/// Which version of the sector at `start` this is: the newest that it can be. The file may end in
+/// it, after so many bytes: data of a longer write may be there already, and its size not.
+fn version(
+    (found, there): (&[u8; SECTOR], usize),
+    start: u64,
+    ops: &[usize],
+    started: &[&Operation],
+) -> Version {
     let (mut made, mut stamped) = ([0; SECTOR], [0; SECTOR]);
     // Of each word the last version that has it so; and the last version that is it.
     let mut words = [None; WORDS];
@@ -144,12 +150,13 @@ fn version(found: &[u8; SECTOR], start: u64, ops: &[usize], started: &[&Operatio
         }
         let both = found.as_chunks::<WORD>().0.iter().zip(made.as_chunks::<WORD>().0);
         let mut differs = false;
-        for (word, (found, made)) in words.iter_mut().zip(both) {
-            if found == made {
+        for (place, (word, (found, made))) in words.iter_mut().zip(both).enumerate() {
+            let end = there.saturating_sub(place * WORD).min(WORD);
+            // The word that the file ends in: as much of it as is there.
+            if found == made || (1..WORD).contains(&end) && found[..end] == made[..end] {
                 *word = Some(n);
-            } else {
-                differs = true;
             }
+            differs |= found != made;
         }
         if !differs {
             whole = Some(n);
@@ -249,6 +256,16 @@ mod tests {
         held[..32].copy_from_slice(&made(&[old, new])[..32]);
         let torn = loss(&ops, &held);
         assert_eq!((torn.torn, torn.stale_bytes, torn.broken.len()), (vec![1], 0, 0));
+    }
+
+    /// The data of a longer write is there, its size is not: the file ends within a word.
+    #[test]
+    fn a_file_that_ends_within_a_word_of_a_longer_write_is_torn() {
+        let (old, new) = (write(0, 101, 1), write(0, 168, 2));
+        let ops = [op(old, 1, true), op(new, 3, false)];
+        let held = made(&[old, new])[..101].to_vec();
+        let found = loss(&ops, &held);
+        assert_eq!((found.broken.len(), found.stale_bytes), (0, 0), "{found:?}");
     }
 
     #[test]

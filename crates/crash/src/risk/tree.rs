@@ -6,8 +6,8 @@ use steadfast_vfs::{FileSystem, FileType};
 
 use crate::tree;
 
-/// Files are judged up to this size, in bytes. Those of the workload are far smaller: what claims to
-/// be larger is damage.
+/// Files are judged up to this size, in bytes. Those of the workload are far smaller: what claims
+/// to be larger is damage.
 pub const LARGEST: u64 = 64 << 20;
 
 /// The regular files below the root, with what they hold.

@@ -156,6 +156,12 @@ impl Bridge {
     }
 
     fn drop_capabilities(&self, ino: Ino) -> Result<()> {
+        // An ordinary user's file system below may refuse to remove even what is not there.
+        if let Err(FsError::NoData | FsError::Unsupported { .. }) =
+            self.fs.getxattr(ino, CAPABILITY)
+        {
+            return Ok(());
+        }
         match self.fs.removexattr(ino, CAPABILITY) {
             Err(FsError::NoData | FsError::Unsupported { .. }) => Ok(()),
             other => other,

@@ -87,6 +87,10 @@ pub struct StackRow {
     pub lost_ms: f64,
     /// From power on to mounted, in ms: the median.
     pub recovery_ms: f64,
+    /// What the others are compared with.
+    pub is_first: bool,
+    /// It is there as a warning: a device of it does not do what it says.
+    pub is_control: bool,
 }
 
 /// The rows of a run, the fastest first.
@@ -94,7 +98,8 @@ pub fn rows(results: &Results) -> Vec<StackRow> {
     let mut rows: Vec<StackRow> =
         results.variants.iter().filter_map(|v| row(results, &v.name, &v.label)).collect();
     let first = results.variants.first().map(|v| v.name.clone()).unwrap_or_default();
-    let baseline = rows.iter().find(|row| row.stack == first).map(|row| row.seconds.median());
+    rows.iter_mut().for_each(|row| row.is_first = row.stack == first);
+    let baseline = rows.iter().find(|row| row.is_first).map(|row| row.seconds.median());
     let ranges: Vec<(f64, f64)> =
         rows.iter().map(|row| (row.seconds.min(), row.seconds.max())).collect();
     for row in &mut rows {
@@ -131,14 +136,18 @@ fn row(results: &Results, stack: &str, label: &str) -> Option<StackRow> {
         lost_calls: most(|risk| risk.exposure_operations.max()),
         lost_ms: most(|risk| risk.exposure_ms.max()),
         recovery_ms: Spread::of(&recovery).median(),
+        is_first: false,
+        is_control: results.variant(stack).is_some_and(|variant| variant.control),
     })
 }
 
 /// What it means, in sentences made of the figures.
 pub fn sentences(rows: &[StackRow]) -> Vec<String> {
     let mut said = Vec::new();
-    let base = rows.iter().find(|row| row.times == Some(1.0));
-    if let (Some(best), Some(base)) = (rows.first(), base) {
+    let base = rows.iter().find(|row| row.is_first);
+    if let (Some(best), Some(base)) = (rows.first(), base)
+        && best.stack != base.stack
+    {
         said.push(format!(
             "Fastest is {} ({}): {} on it, {} on {} ({}).",
             best.stack,
@@ -149,35 +158,54 @@ pub fn sentences(rows: &[StackRow]) -> Vec<String> {
             times(best.times.unwrap_or(1.0))
         ));
     }
-    let broke: Vec<&StackRow> = rows.iter().filter(|row| row.broken_promises > 0).collect();
     let cut: u64 = rows.iter().map(|row| row.cuts).sum();
     if cut == 0 {
         said.push("The power was not cut (--cuts).".to_owned());
         return said;
     }
-    let kept: Vec<&StackRow> = rows.iter().filter(|row| row.broken_promises == 0).collect();
-    if let Some(worst) = kept.iter().max_by(|a, b| a.lost_bytes.total_cmp(&b.lost_bytes)) {
-        said.push(match worst.lost_bytes > 0.0 || worst.lost_calls > 0.0 {
-            true => format!(
-                "What was synced is there after every cut of {}; of what was not, a cut takes at \
-                 most {} in {}, up to {:.0} ms old ({}).",
-                stacks(kept.len()),
-                bytes(worst.lost_bytes),
-                counted(worst.lost_calls as u64, "call"),
-                worst.lost_ms,
-                worst.stack
+    let honest = || rows.iter().filter(|row| !row.is_control && row.cuts > 0);
+    let (kept, broke): (Vec<_>, Vec<_>) = honest().partition(|row| row.broken_promises == 0);
+    if !kept.is_empty() {
+        said.extend(of_kept(&kept));
+    }
+    for row in broke.into_iter().chain(rows.iter().filter(|row| row.is_control)) {
+        let broken = counted(row.broken_promises, "promise");
+        said.push(match row.broken_promises {
+            0 => format!("{}, the warning, broke no promise in {} cuts.", row.stack, row.cuts),
+            _ => format!(
+                "{} loses what was synced: {broken} broken, in {} of {} cuts.",
+                row.stack, row.cuts_that_broke, row.cuts
             ),
-            false => format!("A cut takes nothing of {}.", stacks(kept.len())),
         });
     }
-    for row in broke {
-        let broken = counted(row.broken_promises, "promise");
-        said.push(format!(
-            "{} loses what was synced: {broken} broken, in {} of {} cuts.",
-            row.stack, row.cuts_that_broke, row.cuts
-        ));
-    }
     said
+}
+
+/// Of the stacks that keep what they promise: what a cut takes.
+fn of_kept(kept: &[&StackRow]) -> Vec<String> {
+    let of = stacks(kept.len());
+    let promised = match kept.iter().any(|row| row.syncs > 0) {
+        true => format!("What was synced is there after every cut of {of}."),
+        false => "The program syncs nothing, so nothing was promised to it.".to_owned(),
+    };
+    let most = |what: fn(&StackRow) -> f64| {
+        kept.iter().copied().max_by(|a, b| what(a).total_cmp(&what(b)).then(b.stack.cmp(&a.stack)))
+    };
+    let figures = (most(|r| r.lost_bytes), most(|r| r.lost_calls), most(|r| r.lost_ms));
+    let (Some(bytes_row), Some(calls_row), Some(age_row)) = figures else { return vec![promised] };
+    let lost = match calls_row.lost_calls > 0.0 {
+        false => format!("A cut takes nothing of {of}."),
+        true => format!(
+            "Of what was not, a cut takes at most {} ({}), {} ({}), up to {:.0} ms old ({}).",
+            bytes(bytes_row.lost_bytes),
+            bytes_row.stack,
+            counted(calls_row.lost_calls as u64, "call"),
+            calls_row.stack,
+            age_row.lost_ms,
+            age_row.stack
+        ),
+    };
+    vec![promised, lost]
 }
 
 fn stacks(count: usize) -> String {

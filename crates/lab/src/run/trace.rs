@@ -7,16 +7,16 @@ use std::sync::Arc;
 use steadfast_crash::account::Account;
 use steadfast_crash::explore::CutSource;
 use steadfast_trace::TraceError;
-use steadfast_trace::replay::{self, Observer, Replayed, TraceSource};
+use steadfast_trace::replay::{self, ReplayFigures, ReplayObserver, TraceSource};
 use steadfast_vfs::FileSystem;
 
-use self::judged::Judged;
+use self::judged::ReplayAccount;
 use super::controls::cut_with_controls;
 use super::power::plan;
 use super::reals::MEMORY;
 use super::recorded;
 use super::setting::{Part, Report, Subject};
-use super::workload::{FileSystemWork, JobResult, Workload};
+use super::workload::{Cuttable, FileSystemWork, JobResult, Workload};
 use crate::results::{ClockKind, FilesRow, LatencyHistogram, Path, Percentiles, RiskRow, Spread};
 use crate::scenario::{TraceSpec, Variant};
 use crate::{Result, VariantError};
@@ -25,9 +25,9 @@ use crate::{Result, VariantError};
 const KINDS: usize = 3;
 
 /// The workload of a trace: one run is measured and cut.
-pub(super) struct Trace(pub TraceSpec);
+pub(super) struct TraceLoad(pub TraceSpec);
 
-impl Trace {
+impl TraceLoad {
     fn source(&self) -> Arc<dyn TraceSource> {
         Arc::new(self.0.source())
     }
@@ -39,7 +39,7 @@ impl Trace {
     }
 }
 
-impl Workload for Trace {
+impl Workload for TraceLoad {
     fn command(&self) -> Option<String> {
         Some(self.0.description())
     }
@@ -52,38 +52,32 @@ impl Workload for Trace {
     fn run(&self, of: Subject<'_>, part: Part, report: Report) -> Result<JobResult> {
         let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
         let (trace, pace) = (self.source(), self.0.pace());
-        let wrong = Trace::wrong(&self.0.file);
+        let wrong = TraceLoad::wrong(&self.0.file);
         if part == Part::Speed {
             let replayed = of.setting.on_stack(of.variant, Some(memory), move |stack| {
                 let fs: Arc<dyn FileSystem> = stack.mounted()?;
-                let nobody: Arc<dyn Observer> = Arc::new(());
+                let nobody: Arc<dyn ReplayObserver> = Arc::new(());
                 Ok(replay::run(&trace, &fs, (pace, nobody), || Ok(())).map_err(wrong)?.0)
             })?;
             return Ok(self.outcome(of, &replayed, ClockKind::Virtual));
         }
-        let (machine, (bases, recording, ran)) =
-            recorded::recorded(of, (memory, false), move |fs, log, begin| {
-                let judged = Arc::new(Judged::new(Account::new(log).with_others(), &**fs));
-                let observer = Arc::clone(&judged) as Arc<dyn Observer>;
-                let begin = || begin().map_err(|e| TraceError::Prepare(e.to_string()));
-                let (replayed, _) =
-                    replay::run(&trace, fs, (pace, observer), begin).map_err(wrong)?;
-                Ok((replayed, judged.history()))
-            })?;
-        let (replayed, history) = ran;
-        let recorded = CutSource { bases, recording, judge: Arc::new(history) };
-        let (risk, ages) = cut_with_controls(of, (&machine, recorded), &plan(of), &report)?;
+        let (Cuttable { machine, recorded, plan }, replayed) = self.cuttable(of)?;
+        let (risk, ages) = cut_with_controls(of, (&machine, recorded), &plan, &report)?;
         // The same calls on every variant, and so one number.
         let risk = RiskRow { programs: Some(replayed.calls), ..risk };
         Ok(self.outcome(of, &replayed, ClockKind::Virtual).with([risk]).with([ages]))
     }
 
+    fn recorded(&self, of: Subject<'_>) -> Option<Result<Cuttable>> {
+        Some(self.cuttable(of).map(|(cuttable, _)| cuttable))
+    }
+
     fn on_file_system(&self, of: Subject<'_>) -> Option<FileSystemWork> {
         let memory_bytes = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
         let (trace, pace, variant) = (self.source(), self.0.pace(), of.variant.clone());
-        let wrong = Trace::wrong(&self.0.file);
+        let wrong = TraceLoad::wrong(&self.0.file);
         let run = move |fs: Arc<dyn FileSystem>| {
-            let nobody: Arc<dyn Observer> = Arc::new(());
+            let nobody: Arc<dyn ReplayObserver> = Arc::new(());
             let (replayed, _) =
                 replay::run(&trace, &fs, (pace, nobody), || Ok(())).map_err(wrong)?;
             Ok(JobResult::of([row(&variant, &replayed, ClockKind::Wall)]))
@@ -92,8 +86,27 @@ impl Workload for Trace {
     }
 }
 
-impl Trace {
-    fn outcome(&self, of: Subject<'_>, replayed: &Replayed, clock: ClockKind) -> JobResult {
+impl TraceLoad {
+    /// The run that is measured and cut.
+    fn cuttable(&self, of: Subject<'_>) -> Result<(Cuttable, ReplayFigures)> {
+        let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
+        let (trace, pace) = (self.source(), self.0.pace());
+        let wrong = TraceLoad::wrong(&self.0.file);
+        let (machine, (bases, recording, ran)) =
+            recorded::recorded(of, (memory, false), move |fs, log, begin| {
+                let judged = Arc::new(ReplayAccount::new(Account::new(log).with_others(), &**fs));
+                let observer = Arc::clone(&judged) as Arc<dyn ReplayObserver>;
+                let begin = || begin().map_err(|e| TraceError::Prepare(e.to_string()));
+                let (replayed, _) =
+                    replay::run(&trace, fs, (pace, observer), begin).map_err(wrong)?;
+                Ok((replayed, judged.history()))
+            })?;
+        let (replayed, history) = ran;
+        let recorded = CutSource { bases, recording, judge: Arc::new(history) };
+        Ok((Cuttable { machine, recorded, plan: plan(of) }, replayed))
+    }
+
+    fn outcome(&self, of: Subject<'_>, replayed: &ReplayFigures, clock: ClockKind) -> JobResult {
         let took = of.took(replayed.elapsed.as_secs_f64(), None);
         let mut outcome = JobResult::of([took]).with([row(of.variant, replayed, clock)]);
         outcome.notes.extend(differences(of.variant, replayed));
@@ -102,7 +115,7 @@ impl Trace {
 }
 
 /// What came out otherwise than it was recorded.
-fn differences(variant: &Variant, replayed: &Replayed) -> Option<String> {
+fn differences(variant: &Variant, replayed: &ReplayFigures) -> Option<String> {
     let found = &replayed.differences;
     let kinds: Vec<String> =
         found.kinds.iter().take(KINDS).map(|(what, (n, _))| format!("{n} x {what}")).collect();
@@ -117,7 +130,7 @@ fn differences(variant: &Variant, replayed: &Replayed) -> Option<String> {
     })
 }
 
-fn row(variant: &Variant, replayed: &Replayed, clock: ClockKind) -> FilesRow {
+fn row(variant: &Variant, replayed: &ReplayFigures, clock: ClockKind) -> FilesRow {
     let (syncs, in_calls) = (replayed.syncs(), replayed.in_calls().as_secs_f64());
     let us: Vec<f64> = syncs
         .steps()

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use steadfast_setup::table;
-use steadfast_trace::replay::{Pace, TraceFile};
+use steadfast_trace::replay::{ReplayPace, TraceFile};
 
 table! {
     /// The calls of a recorded program are made again, and the power is cut in them.
@@ -30,8 +30,8 @@ impl TraceSpec {
     }
 
     /// How fast its calls come.
-    pub fn pace(&self) -> Pace {
-        if self.flat_out { Pace::FlatOut } else { Pace::Recorded }
+    pub fn pace(&self) -> ReplayPace {
+        if self.flat_out { ReplayPace::FlatOut } else { ReplayPace::Recorded }
     }
 
     /// In words, as a report shows it.

@@ -35,7 +35,8 @@ pub struct Drive {
     pub requests: Vec<TraceRequest>,
 }
 
-/// The drives of a folder, by name, or the one of a file; in place of each that cannot be read, why.
+/// The drives of a folder, by name, or the one of a file; in place of each that cannot be read why
+/// it cannot.
 ///
 /// # Errors
 /// There is none.

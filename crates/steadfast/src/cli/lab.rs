@@ -133,6 +133,7 @@ Examples:
   steadfast lab compare --trace app.trace
   steadfast lab compare --trace app.trace --only disk-7200,disk-7200-nvram
   steadfast lab compare --trace app.trace --report page.html
+  steadfast lab compare --trace app.trace --check .
   steadfast lab compare --trace app.trace --stacks my-stacks.toml --json -
 
 The calls of the trace are made again on each stack, a model in virtual time,
@@ -171,6 +172,9 @@ pub struct LabCompare {
     /// Power cuts of each run [default: 10]
     #[arg(long)]
     pub cuts: Option<u64>,
+    /// Also replay it below a folder of this machine, and say how far that is from the recording
+    #[arg(long, value_name = "DIR")]
+    pub check: Option<PathBuf>,
     /// Write a page for a browser
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

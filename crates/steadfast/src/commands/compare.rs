@@ -1,20 +1,21 @@
 //! `steadfast lab compare`.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use serde::Serialize;
 use serde_json::json;
 use steadfast_lab::compare::{self, rows, sentences};
 use steadfast_lab::{RunOptions, Watch, report, run_seeds};
-use steadfast_trace::format::Entry;
-use steadfast_trace::replay::{TraceFile, TraceSource};
+use steadfast_trace::format::TraceEntry;
+use steadfast_trace::replay::{ReplayPace, TraceFile, TraceSource};
 use steadfast_vfs::bounded;
 
 use super::lab::outputs;
 use super::lab::run::{INTERRUPTED, stop_on_signals};
 use super::lab::to_anyhow;
-use super::trace::wrong;
+use super::trace::{in_folder, wrong};
 use crate::cli::LabCompare;
 use crate::terminal::{self, Progress};
 use crate::{CommandEnd, Usage, document};
@@ -30,6 +31,7 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     let inputs = std::iter::once(&args.trace).chain(&args.stacks);
     let wanted = [("--json", json_file), ("--report", args.report.as_deref())];
     let [json_file, page] = outputs::tried(wanted, inputs)?;
+    let checked = args.check.as_deref().map(|folder| check(args, folder)).transpose()?;
     let options = RunOptions { cuts: args.cuts, ..RunOptions::default() };
     let seeds: Vec<u64> = (1..=args.seeds).collect();
     let stop = stop_on_signals()?;
@@ -41,7 +43,7 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     let rows = rows(&results);
     let body = || {
         json!({ "trace": args.trace, "calls": calls, "seeds": args.seeds,
-        "sentences": sentences(&rows), "stacks": &rows, "notes": results.notes,
+        "sentences": sentences(&rows), "check": checked, "stacks": &rows, "notes": results.notes,
         "peak_memory_bytes": super::trace::peak_memory() })
     };
     match &args.json {
@@ -50,6 +52,9 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
         }
         _ => {
             write!(out, "{}", compare::text(&rows))?;
+            if let Some(checked) = &checked {
+                write!(out, "\n{}", terminal::hanging("", &checked.sentence()))?;
+            }
             for note in &results.notes {
                 write!(out, "\n{}", terminal::hanging("", &note.text))?;
             }
@@ -73,6 +78,44 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     })
 }
 
+/// A replay on a folder of this machine beside the recording.
+#[derive(Serialize)]
+struct FolderCheck {
+    folder: PathBuf,
+    recorded_seconds: f64,
+    replayed_seconds: f64,
+    /// Calls that returned something else than was recorded.
+    differences: u64,
+}
+
+impl FolderCheck {
+    fn sentence(&self) -> String {
+        let FolderCheck { folder, recorded_seconds, replayed_seconds, differences } = self;
+        let off = (replayed_seconds / recorded_seconds - 1.0) * 100.0;
+        let differences = match differences {
+            0 => "all calls returned what was recorded".to_owned(),
+            n => format!("{} returned something else", terminal::counted(*n, "call")),
+        };
+        format!(
+            "Replayed in {}: {replayed_seconds:.3} s, recorded in {recorded_seconds:.3} s \
+             ({off:+.1} %); {differences}.",
+            folder.display()
+        )
+    }
+}
+
+fn check(args: &LabCompare, folder: &Path) -> Result<FolderCheck> {
+    let source = TraceFile { path: args.trace.clone(), partial: false };
+    let pace = if args.flat_out { ReplayPace::FlatOut } else { ReplayPace::Recorded };
+    let (found, end) = in_folder(source, folder, pace)?;
+    Ok(FolderCheck {
+        folder: folder.to_owned(),
+        recorded_seconds: end.at as f64 / 1e9,
+        replayed_seconds: found.elapsed.as_secs_f64(),
+        differences: found.differences.calls,
+    })
+}
+
 /// Reads the whole trace once: what is wrong with it is known before minutes are spent. How many
 /// calls it has.
 fn calls(file: &Path) -> Result<u64, Usage> {
@@ -80,7 +123,7 @@ fn calls(file: &Path) -> Result<u64, Usage> {
     let mut trace = source.read().map_err(wrong(file))?;
     let mut calls = 0;
     while let Some(entry) = trace.next_entry().map_err(wrong(file))? {
-        calls += u64::from(matches!(entry, Entry::Call(_)));
+        calls += u64::from(matches!(entry, TraceEntry::Call(_)));
     }
     if calls == 0 {
         usage!("{}: there is no call in it", file.display());

@@ -52,7 +52,10 @@ fn altered_bytes_are_found() {
 #[test]
 fn lines_that_cannot_be_are_refused() {
     let d = Desk::new();
-    let header = r#"{"format":"steadfast-trace","version":1,"source":"synthetic","program":[],"direct":false,"names":"kept","not_seen":[]}"#;
+    let header = concat!(
+        r#"{"format":"steadfast-trace","version":1,"source":"synthetic","program":[],"#,
+        r#""direct":false,"names":"kept","not_seen":[]}"#
+    );
     let thread = r#"{"thread":{"thread":1,"process":1}}"#;
     let end = |calls: u64| format!(r#"{{"end":{{"calls":{calls},"at":9}}}}"#);
     let call =

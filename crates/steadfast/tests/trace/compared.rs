@@ -8,10 +8,8 @@ use super::Desk;
 
 /// A log of appended lines, some of them synced; a file that replaces another one.
 fn program(syncs: bool) -> String {
-    let mut text = String::from(
-        r#"7 1795833941.000100 openat(AT_FDCWD</w>, "log", O_WRONLY|O_CREAT|O_APPEND, 0644) = 3</w/log> <0.000050>
-"#,
-    );
+    let made = "openat(AT_FDCWD</w>, \"log\", O_WRONLY|O_CREAT|O_APPEND, 0644) = 3</w/log>";
+    let mut text = format!("7 1795833941.000100 {made} <0.000050>\n");
     for n in 0..40 {
         let at = 1_795_833_941_001_000u64 + n * 30_000;
         let time = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
@@ -38,6 +36,20 @@ fn a_comparison_is_the_same_to_the_byte() {
     let text = compared(true, false);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert_data_eq!(text, Data::read_from("tests/trace/compared.txt".as_ref(), None));
+}
+
+/// A cut of a trace is described as that of any other workload.
+#[test]
+fn a_cut_can_be_shown() {
+    let d = Desk::new();
+    fs::write(d.path().join("s.txt"), program(true)).unwrap();
+    d.prints(0, &["trace", "import", "s.txt", "--folder", "/w", "-o", "s.trace"]);
+    let stack = "version = 2\nname = \"s\"\ntitle = \"t\"\n[workload]\ncuts = 4\n\
+                 [workload.trace]\nfile = \"s.trace\"\n[device.d]\nkind = \"ssd\"\n\
+                 [[variant]]\nname = \"v\"\nlabel = \"l\"\ndisk = \"d\"\nmount = \"data=ordered\"\n";
+    fs::write(d.path().join("s.toml"), stack).unwrap();
+    let shown = d.prints(0, &["crash", "show", "s.toml", "--variant", "v", "--cut", "2"]);
+    assert!(shown.contains("fsync log") && shown.contains("write log: 77 bytes"), "{shown}");
 }
 
 /// The control: without its syncs it loses more, and nothing that was promised.

@@ -4,26 +4,7 @@ use std::fs;
 
 use super::Desk;
 
-const STRACE: &str = r#"100 1795833941.000100 openat(AT_FDCWD</w>, "db", O_RDWR|O_CREAT|O_CLOEXEC, 0644) = 3</w/db> <0.000057>
-100 1795833941.000200 write(3</w/db>, ""..., 100) = 100 <0.000025>
-100 1795833941.000300 write(3</w/db>, ""..., 28) = 28 <0.000025>
-100 1795833941.000400 fdatasync(3</w/db>) = 0 <0.003000>
-100 1795833941.004000 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD) = 101 <0.000100>
-101 1795833941.005000 openat(AT_FDCWD</w>, "old", O_RDONLY <unfinished ...>
-100 1795833941.005010 getpid()        = 100 <0.000008>
-101 1795833941.005020 <... openat resumed>) = 4</w/old> <0.000030>
-101 1795833941.005100 pread64(4</w/old>, ""..., 4096, 4096) = 4096 <0.000030>
-101 1795833941.005200 dup2(3</w/db>, 1) = 1</w/db> <0.000009>
-101 1795833941.005300 write(1</w/db>, ""..., 10) = 10 <0.000025>
-101 1795833941.005400 openat(AT_FDCWD</w>, "none", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000011>
-101 1795833941.005500 mkdirat(AT_FDCWD</w>, "d", 0777) = 0 <0.000050>
-101 1795833941.005600 renameat2(AT_FDCWD</w>, "db", AT_FDCWD</w>, "d/db", 0) = 0 <0.000039>
-101 1795833941.005700 write(5</elsewhere/log>, ""..., 10) = 10 <0.000025>
-101 1795833941.005900 +++ exited with 0 +++
-100 1795833941.006000 close(3</w/db>) = 0 <0.000009>
-100 1795833941.006100 futex(0x7f, FUTEX_WAIT <unfinished ...>
-odd line
-"#;
+const STRACE: &str = include_str!("strace.txt");
 
 #[test]
 fn straces_text() {
@@ -31,13 +12,17 @@ fn straces_text() {
     fs::write(d.path().join("s.txt"), STRACE).unwrap();
     let words = ["trace", "import", "s.txt", "--folder", "/w", "-o", "s.trace", "--json"];
     let found: serde_json::Value = serde_json::from_str(&d.prints(0, &words)).unwrap();
-    assert_eq!((&found["source"], &found["calls"]), (&"strace".into(), &10.into()), "{found}");
+    assert_eq!((&found["source"], &found["calls"]), (&"strace".into(), &11.into()), "{found}");
     let left_out: u64 =
         found["left_out"].as_object().unwrap().values().filter_map(|n| n.as_u64()).sum();
     assert_eq!(left_out, 7, "{found}");
     let calls = d.prints(0, &["trace", "show", "--calls", "s.trace"]);
     // The position goes on, through a descriptor that the child has from its parent.
     assert!(calls.contains("28 at 100 = 28") && calls.contains("10 at 128 = 10"), "{calls}");
+    assert!(
+        calls.contains("/db") && calls.contains("/e = 0"),
+        "a path from where it works: {calls}"
+    );
     d.prints(0, &["trace", "replay", "s.trace", "."]);
     let other = d.prints(2, &["trace", "import", "s.txt", "--folder", "/nowhere", "-o", "n.trace"]);
     assert!(other.contains("no line is a call"), "{other}");
@@ -46,8 +31,10 @@ fn straces_text() {
 #[test]
 fn fios_logs() {
     let d = Desk::new();
-    let two = "fio version 2 iolog\n/t/f add\n/t/f open\n/t/f read 4096 512\n/t/f write 0 512\n/t/f close\n";
-    let three = "fio version 3 iolog\n0 /t/f add\n10 /t/f open\n20 /t/f write 0 4096\n90 /t/f sync 0 0\n95 /t/f close\n";
+    let two = "fio version 2 iolog\n/t/f add\n/t/f open\n/t/f read 4096 512\n\
+               /t/f write 0 512\n/t/f close\n";
+    let three = "fio version 3 iolog\n0 /t/f add\n10 /t/f open\n20 /t/f write 0 4096\n\
+                 90 /t/f sync 0 0\n95 /t/f close\n";
     fs::write(d.path().join("two"), two).unwrap();
     fs::write(d.path().join("three"), three).unwrap();
     let out = d.prints(0, &["trace", "import", "two", "-o", "2.trace"]);
@@ -68,7 +55,13 @@ fn fios_logs() {
 #[test]
 fn blkparses_text() {
     let d = Desk::new();
-    let text = "  8,0    1        1     0.000000000  4321  Q  WS 2048 + 8 [fio]\n  8,0    0        3     0.000151000     0  C  WS 2048 + 8 [0]\n  8,0    1        4     0.000200000  4321  Q FWS 0 + 0 [fio]\n  8,0    0        5     0.000400000     0  C FWS 0 + 0 [0]\nCPU0 (8,0):\n";
+    let text = "\
+  8,0    1        1     0.000000000  4321  Q  WS 2048 + 8 [fio]
+  8,0    0        3     0.000151000     0  C  WS 2048 + 8 [0]
+  8,0    1        4     0.000200000  4321  Q FWS 0 + 0 [fio]
+  8,0    0        5     0.000400000     0  C FWS 0 + 0 [0]
+CPU0 (8,0):
+";
     fs::write(d.path().join("b.txt"), text).unwrap();
     let out = d.prints(0, &["trace", "import", "b.txt", "-o", "b.trace"]);
     assert!(out.contains("3 calls from blkparse") && out.contains("1 x no event"), "{out}");

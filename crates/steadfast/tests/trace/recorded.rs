@@ -93,6 +93,29 @@ fn names_can_be_hashed() {
     d.prints(0, &["trace", "replay", "t.trace", "."]);
 }
 
+/// What a program does before its first call and after its last one is its time, too; and what it
+/// has left running is recorded to its end.
+#[test]
+fn all_of_its_time_counts_and_what_it_leaves_is_waited_for() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    let script = "sleep 0.3; echo a > a; sleep 0.4; (sleep 1; echo b > b) > /dev/null 2>&1 &";
+    d.records(0, &["-o", "t.trace"], &["sh", "-c", script]);
+    assert_eq!(fs::read_to_string(d.path().join("b")).unwrap(), "b\n");
+    let json = d.prints(0, &["trace", "show", "--json", "t.trace"]);
+    let shown: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let at = shown["end"]["at"].as_u64().unwrap();
+    assert!((700_000_000..1_000_000_000).contains(&at), "{json}");
+    assert_eq!(shown["by_op"]["create"]["calls"], 2, "{json}");
+    let words = ["lab", "compare", "--trace", "t.trace", "--only", "nvme", "--cuts", "0"];
+    let json = d.prints(0, &[&words[..], &["--json", "-"]].concat());
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let seconds = found["stacks"][0]["seconds"]["median"].as_f64().unwrap();
+    assert!(seconds > 0.7, "{json}");
+}
+
 /// As where udev has set up /dev/fuse, through fusermount3.
 #[test]
 fn an_ordinary_user_records() {
@@ -109,7 +132,7 @@ fn an_ordinary_user_records() {
     let outer = format!(
         "mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse && \
          exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c '{}'",
-        "./steadfast trace record -o t.trace --folder work -- sh -c \"echo a > f; sync f\" && \
+        "./steadfast trace record -o t.trace --folder work -- sh -c \"echo a > f; sync f; truncate -s 1 f\" && \
          ./steadfast trace show t.trace"
     );
     let mut command = std::process::Command::new("unshare");

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 
-use super::build::Build;
-use crate::format::{Call, FileKind, Flag, Op};
+use super::build::TraceBuild;
+use crate::format::{CallFlag, CallOp, FileKind, TraceCall};
 
 /// Bytes of a sector, whatever the device has.
 const SECTOR: u64 = 512;
 /// The name of the device's file in the trace.
 const DEVICE: &str = "device";
 
-struct Event<'l> {
+struct BlockEvent<'l> {
     ns: u64,
     process: u32,
     action: &'l str,
@@ -25,7 +25,7 @@ pub(super) fn is_line(line: &str) -> bool {
     event(line).is_some()
 }
 
-fn event(line: &str) -> Option<Event<'_>> {
+fn event(line: &str) -> Option<BlockEvent<'_>> {
     let mut words = line.split_whitespace();
     let (major, minor) = words.next()?.split_once(',')?;
     major.parse::<u32>().ok()?;
@@ -41,11 +41,11 @@ fn event(line: &str) -> Option<Event<'_>> {
     let (action, rwbs) = (words.next()?, words.next()?);
     let sector = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let sectors = words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
-    Some(Event { ns, process, action, rwbs, sector, sectors })
+    Some(BlockEvent { ns, process, action, rwbs, sector, sectors })
 }
 
 /// Reads all lines.
-pub(super) fn read(lines: &[String], build: &mut Build) {
+pub(super) fn read(lines: &[String], build: &mut TraceBuild) {
     let (file, handle) = (build.file(DEVICE, FileKind::Regular), build.new_handle());
     // Requests that are under way: when they began, by what they are.
     let mut begun: HashMap<(u64, u64), (u64, u32)> = HashMap::new();
@@ -67,30 +67,30 @@ pub(super) fn read(lines: &[String], build: &mut Build) {
                 build.thread(process, (process, None));
                 if !is_open {
                     is_open = true;
-                    let open = Call {
-                        flags: vec![Flag::Read, Flag::Write, Flag::Direct],
-                        ..Call::new(Op::Open, process, start, start)
+                    let open = TraceCall {
+                        flags: vec![CallFlag::Read, CallFlag::Write, CallFlag::Direct],
+                        ..TraceCall::new(CallOp::Open, process, start, start)
                     };
-                    build.calls.push(Call { file: Some(file), handle: Some(handle), ..open });
+                    build.calls.push(TraceCall { file: Some(file), handle: Some(handle), ..open });
                 }
                 let Some(op) = op_of(event.rwbs, event.sectors) else {
                     build.leave_out(format!("`{}`, which is not known", event.rwbs));
                     continue;
                 };
-                let mut call = Call::new(op, process, start, event.ns.max(start));
+                let mut call = TraceCall::new(op, process, start, event.ns.max(start));
                 (call.file, call.handle) = (Some(file), Some(handle));
                 (call.offset, call.len) =
                     (event.sector.saturating_mul(SECTOR), event.sectors.saturating_mul(SECTOR));
                 match op {
-                    Op::Read | Op::Write => {
+                    CallOp::Read | CallOp::Write => {
                         call.result = i64::try_from(call.len).unwrap_or(0);
                         // FUA: after the kind of request.
                         if event.rwbs.trim_start_matches('F').contains('F') {
-                            call.flags.push(Flag::Dsync);
+                            call.flags.push(CallFlag::Dsync);
                         }
                         build.had(file, call.offset.saturating_add(call.len));
                     }
-                    Op::Punch => build.had(file, call.offset.saturating_add(call.len)),
+                    CallOp::Punch => build.had(file, call.offset.saturating_add(call.len)),
                     _ => (call.offset, call.len) = (0, 0),
                 }
                 build.calls.push(call);
@@ -101,14 +101,14 @@ pub(super) fn read(lines: &[String], build: &mut Build) {
     begun.values().for_each(|_| build.leave_out("not completed"));
 }
 
-fn op_of(rwbs: &str, sectors: u64) -> Option<Op> {
+fn op_of(rwbs: &str, sectors: u64) -> Option<CallOp> {
     // A flush comes before the kind of request, or alone.
     let kind = rwbs.trim_start_matches('F');
     match kind.chars().next() {
-        Some('R') => Some(Op::Read),
-        Some('W') if sectors > 0 => Some(Op::Write),
-        Some('D') => Some(Op::Punch),
-        Some('W') | None => rwbs.contains('F').then_some(Op::Fdatasync),
+        Some('R') => Some(CallOp::Read),
+        Some('W') if sectors > 0 => Some(CallOp::Write),
+        Some('D') => Some(CallOp::Punch),
+        Some('W') | None => rwbs.contains('F').then_some(CallOp::Fdatasync),
         Some(_) => None,
     }
 }
@@ -129,19 +129,19 @@ mod tests {
 CPU0 (8,0):
  Reads Queued:           1,        8KiB";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let mut build = Build::default();
+        let mut build = TraceBuild::default();
         read(&lines, &mut build);
-        let found: Vec<(Op, u64, u64, u64)> =
+        let found: Vec<(CallOp, u64, u64, u64)> =
             build.calls.iter().map(|c| (c.op, c.offset, c.start, c.end)).collect();
         assert_eq!(
             found,
             [
-                (Op::Open, 0, 0, 0),
-                (Op::Write, 1 << 20, 0, 151_000),
-                (Op::Write, 2 << 20, 200_000, 400_000)
+                (CallOp::Open, 0, 0, 0),
+                (CallOp::Write, 1 << 20, 0, 151_000),
+                (CallOp::Write, 2 << 20, 200_000, 400_000)
             ]
         );
-        assert_eq!(build.calls[2].flags, [Flag::Dsync]);
+        assert_eq!(build.calls[2].flags, [CallFlag::Dsync]);
         assert_eq!(build.left_out, [("no event".into(), 2), ("not completed".into(), 1)].into());
     }
 }

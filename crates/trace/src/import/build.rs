@@ -1,20 +1,29 @@
 //! A trace that is put together: files by their paths, calls in any order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
 
 use crate::error::Result;
-use crate::format::{Call, End, Entry, FileKind, FileState, Header, Op, ROOT, Thread, name_text};
-use crate::order::Order;
+use crate::format::{
+    CallOp, FileKind, FileState, ROOT, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread,
+    name_text,
+};
+use crate::order::CallOrder;
 use crate::reader::{BYTES_MAX, LEN_MAX, TIME_MAX};
 use crate::writer::TraceWriter;
 
 /// What has been read so far.
 #[derive(Default)]
-pub(super) struct Build {
-    pub calls: Vec<Call>,
+pub(super) struct TraceBuild {
+    pub calls: Vec<TraceCall>,
     pub left_out: BTreeMap<String, u64>,
-    threads: BTreeMap<u32, Thread>,
+    threads: BTreeMap<u32, TraceThread>,
+    /// Of each process those that it waited for.
+    waited: HashMap<u32, Vec<u32>>,
+    /// Processes that have ended, and that none of these has waited for.
+    ended: Vec<u32>,
+    /// Folders that calls have made.
+    folders: HashSet<u64>,
     /// What each path below the folder is now.
     paths: HashMap<String, u64>,
     /// Files that were there before.
@@ -23,11 +32,36 @@ pub(super) struct Build {
     handles: u64,
 }
 
-impl Build {
+impl TraceBuild {
     /// A thread, of a process that another one has started.
     pub fn thread(&mut self, thread: u32, (process, parent): (u32, Option<u32>)) {
-        let new = || Thread { thread, process, parent, name: String::new() };
-        self.threads.entry(thread).or_insert_with(new);
+        if self.threads.contains_key(&thread) {
+            return;
+        }
+        let is_new = self.waited.insert(process, self.ended.clone()).is_none();
+        let waited = if is_new { self.ended.clone() } else { Vec::new() };
+        let name = String::new();
+        self.threads.insert(thread, TraceThread { thread, process, parent, name, waited });
+    }
+
+    /// A process has ended: those that begin later come after it.
+    pub fn exited(&mut self, process: u32) {
+        let Some(waited) = self.waited.get(&process) else { return };
+        self.ended.retain(|other| !waited.contains(other));
+        self.ended.push(process);
+    }
+
+    /// Whether something is known to be a folder.
+    pub fn is_folder(&self, file: u64) -> bool {
+        let is_state = self.states.get(&file).is_some_and(|state| state.kind == FileKind::Folder);
+        file == ROOT || is_state || self.folders.contains(&file)
+    }
+
+    /// A folder is made.
+    pub fn new_folder(&mut self) -> u64 {
+        let folder = self.new_file();
+        self.folders.insert(folder);
+        folder
     }
 
     /// A line of which nothing is in the trace.
@@ -108,7 +142,8 @@ impl Build {
         self.calls.retain_mut(|call| {
             call.start -= first;
             call.end = call.end.saturating_sub(first).max(call.start);
-            let most = if matches!(call.op, Op::Read | Op::Write) { LEN_MAX } else { BYTES_MAX };
+            let most =
+                if matches!(call.op, CallOp::Read | CallOp::Write) { LEN_MAX } else { BYTES_MAX };
             call.end <= TIME_MAX && call.offset <= BYTES_MAX && call.len <= most
         });
         for _ in self.calls.len()..before {
@@ -117,24 +152,24 @@ impl Build {
     }
 
     /// Writes it; how many calls it has.
-    pub fn write(self, header: &Header, out: impl Write) -> Result<u64> {
+    pub fn write(self, header: &TraceHeader, out: impl Write) -> Result<u64> {
         let mut writer = TraceWriter::new(out, header)?;
-        let mut order = Order::new(0);
+        let mut order = CallOrder::new(0);
         for thread in self.threads.into_values() {
             order.thread(&thread);
-            writer.add(&Entry::Thread(thread))?;
+            writer.add(&TraceEntry::Thread(thread))?;
         }
         for state in self.states.into_values() {
-            writer.add(&Entry::File(state))?;
+            writer.add(&TraceEntry::File(state))?;
         }
         let mut at = 0;
         for mut call in self.calls {
             at = call.end.max(at);
             order.call(&mut call);
-            writer.add(&Entry::Call(call))?;
+            writer.add(&TraceEntry::Call(call))?;
         }
         let calls = writer.calls();
-        writer.end(End { calls, at, status: None, interrupted: false })?;
+        writer.end(TraceEnd { calls, at, status: None, interrupted: false })?;
         Ok(calls)
     }
 }

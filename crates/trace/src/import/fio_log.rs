@@ -1,10 +1,10 @@
-//! Logs of fio (`write_iolog`), versions 2 and 3: a file, what was done, where. Version 3 has times,
-//! whose unit has changed between versions of fio.
+//! Logs of fio (`write_iolog`), versions 2 and 3: a file, what was done, where. Version 3 has
+//! times, whose unit has changed between versions of fio.
 
 use std::collections::HashMap;
 
-use super::build::Build;
-use crate::format::{Call, FileKind, Flag, Op};
+use super::build::TraceBuild;
+use crate::format::{CallFlag, CallOp, FileKind, TraceCall};
 
 /// The one thread of a log.
 const THREAD: u32 = 1;
@@ -16,7 +16,7 @@ const MS: u64 = 1_000_000;
 pub(super) fn read(
     lines: &[String],
     (version, unit, written): (u32, Option<u64>, Option<f64>),
-    build: &mut Build,
+    build: &mut TraceBuild,
 ) -> Result<Option<String>, String> {
     if !matches!(version, 2 | 3) {
         return Err(format!("is a log of version {version}; 2 and 3 are read"));
@@ -54,7 +54,7 @@ pub(super) fn read(
             continue;
         };
         let number = |word: Option<&str>| word.and_then(|word| word.parse::<u64>().ok());
-        let mut call = Call::new(Op::Open, THREAD, time, time);
+        let mut call = TraceCall::new(CallOp::Open, THREAD, time, time);
         let path = name.replace(['/', '%'], "_");
         match action {
             "add" => {
@@ -69,7 +69,7 @@ pub(super) fn read(
             "open" => {
                 let known = (build.file(&path, FileKind::Regular), build.new_handle());
                 open.insert(name.to_owned(), known);
-                call.flags = vec![Flag::Read, Flag::Write];
+                call.flags = vec![CallFlag::Read, CallFlag::Write];
                 (call.file, call.handle) = (Some(known.0), Some(known.1));
                 build.calls.push(call);
                 continue;
@@ -82,24 +82,24 @@ pub(super) fn read(
         };
         (call.file, call.handle) = (Some(file), Some(handle));
         call.op = match action {
-            "read" => Op::Read,
-            "write" => Op::Write,
-            "sync" => Op::Fsync,
-            "datasync" => Op::Fdatasync,
-            "trim" => Op::Punch,
-            "close" => Op::Close,
+            "read" => CallOp::Read,
+            "write" => CallOp::Write,
+            "sync" => CallOp::Fsync,
+            "datasync" => CallOp::Fdatasync,
+            "trim" => CallOp::Punch,
+            "close" => CallOp::Close,
             other => {
                 build.leave_out(format!("`{other}`, which is not known"));
                 continue;
             }
         };
-        if matches!(call.op, Op::Read | Op::Write | Op::Punch) {
+        if matches!(call.op, CallOp::Read | CallOp::Write | CallOp::Punch) {
             let (Some(offset), Some(len)) = (number(words.next()), number(words.next())) else {
                 build.leave_out("no offset and length");
                 continue;
             };
             (call.offset, call.len) = (offset, len);
-            if call.op != Op::Punch {
+            if call.op != CallOp::Punch {
                 call.result = i64::try_from(len).unwrap_or(0);
             }
             // What is read was there; what is written may have been.
@@ -143,15 +143,22 @@ mod tests {
 
     #[test]
     fn both_versions_are_read() {
-        let mut build = Build::default();
+        let mut build = TraceBuild::default();
         let text = "fio version 2 iolog\n/d/f add\n/d/f open\n/d/f read 4096 512\n/d/f wait 7\n\
                     /d/f write 0 512\n/d/f sync 0 0\n/d/f odd 0 0\n/d/g read 0 1\n/d/f close";
         assert!(read(&lines(text), (2, None, None), &mut build).unwrap().is_some());
-        let ops: Vec<(Op, u64)> = build.calls.iter().map(|call| (call.op, call.start)).collect();
+        let ops: Vec<(CallOp, u64)> =
+            build.calls.iter().map(|call| (call.op, call.start)).collect();
         let wait = 7 * US;
         assert_eq!(
             ops,
-            [(Op::Open, 0), (Op::Read, 0), (Op::Write, wait), (Op::Fsync, wait), (Op::Close, wait)]
+            [
+                (CallOp::Open, 0),
+                (CallOp::Read, 0),
+                (CallOp::Write, wait),
+                (CallOp::Fsync, wait),
+                (CallOp::Close, wait)
+            ]
         );
         assert_eq!(build.left_out.values().sum::<u64>(), 2);
         assert!(read(&lines("fio version 4 iolog"), (4, None, None), &mut build).is_err());

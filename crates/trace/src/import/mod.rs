@@ -12,9 +12,9 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, TraceError};
-use crate::format::{FORMAT, Header, Names, Source, VERSION};
+use crate::format::{FORMAT, NameForm, TraceHeader, TraceOrigin, VERSION};
 
-use self::build::Build;
+use self::build::TraceBuild;
 
 /// Bytes of a line, at most.
 const LINE_MAX: u64 = 1 << 20;
@@ -22,7 +22,7 @@ const LINE_MAX: u64 = 1 << 20;
 const CALLS_MAX: usize = 20_000_000;
 
 /// A text that is read.
-pub struct Input {
+pub struct TextInput {
     /// What it is called.
     pub name: PathBuf,
     /// Its lines.
@@ -43,9 +43,9 @@ pub struct ImportOptions {
 
 /// What was read, and what was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     /// From what.
-    pub source: Source,
+    pub source: TraceOrigin,
     /// Calls in the trace.
     pub calls: u64,
     /// Lines of which nothing is in the trace: why, and how many.
@@ -56,7 +56,7 @@ pub struct Imported {
 
 /// What an input is, by its first line that says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum TextForm {
     Strace,
     FioLog(u32),
     Blkparse,
@@ -67,9 +67,13 @@ enum Form {
 /// # Errors
 /// They are of no known kind, or of unlike ones; nothing of them is a call; the trace cannot be
 /// written.
-pub fn import(inputs: Vec<Input>, options: &ImportOptions, out: impl Write) -> Result<Imported> {
-    let mut build = Build::default();
-    let mut form: Option<(Form, String)> = None;
+pub fn import(
+    inputs: Vec<TextInput>,
+    options: &ImportOptions,
+    out: impl Write,
+) -> Result<ImportSummary> {
+    let mut build = TraceBuild::default();
+    let mut form: Option<(TextForm, String)> = None;
     let (mut names, mut notes) = (Vec::new(), Vec::new());
     for mut input in inputs {
         let wrong =
@@ -87,26 +91,26 @@ pub fn import(inputs: Vec<Input>, options: &ImportOptions, out: impl Write) -> R
             )));
         }
         match own {
-            Form::Strace => strace::read(&lines, &options.folder, &mut build).map_err(wrong)?,
-            Form::FioLog(version) => {
+            TextForm::Strace => strace::read(&lines, &options.folder, &mut build).map_err(wrong)?,
+            TextForm::FioLog(version) => {
                 let unit = (version, options.unit_ns, input.written_seconds);
                 notes.extend(fio_log::read(&lines, unit, &mut build).map_err(wrong)?);
             }
-            Form::Blkparse => blkparse::read(&lines, &mut build),
+            TextForm::Blkparse => blkparse::read(&lines, &mut build),
         }
         let name = input.name.display().to_string();
         form.get_or_insert((own, name.clone()));
         names.push(name);
     }
     let (form, _) = form.ok_or_else(|| TraceError::NotATrace("nothing was named".into()))?;
-    let header = Header {
+    let header = TraceHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
         source: form.source(),
         program: names,
         trip: None,
-        direct: form != Form::Strace,
-        names: Names::Kept,
+        direct: form != TextForm::Strace,
+        names: NameForm::Kept,
         not_seen: form.not_seen().iter().map(|&what| what.to_owned()).collect(),
     };
     build.put_in_order();
@@ -116,35 +120,35 @@ pub fn import(inputs: Vec<Input>, options: &ImportOptions, out: impl Write) -> R
         let kinds: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} x {why}")).collect();
         return Err(TraceError::NotATrace(format!("no line is a call ({})", kinds.join(", "))));
     }
-    Ok(Imported { source: form.source(), calls, left_out, notes })
+    Ok(ImportSummary { source: form.source(), calls, left_out, notes })
 }
 
-impl Form {
+impl TextForm {
     fn words(self) -> String {
         match self {
-            Form::Strace => "strace's text".to_owned(),
-            Form::FioLog(version) => format!("a log of fio, version {version}"),
-            Form::Blkparse => "blkparse's text".to_owned(),
+            TextForm::Strace => "strace's text".to_owned(),
+            TextForm::FioLog(version) => format!("a log of fio, version {version}"),
+            TextForm::Blkparse => "blkparse's text".to_owned(),
         }
     }
 
-    fn source(self) -> Source {
+    fn source(self) -> TraceOrigin {
         match self {
-            Form::Strace => Source::Strace,
-            Form::FioLog(_) => Source::FioIolog,
-            Form::Blkparse => Source::Blkparse,
+            TextForm::Strace => TraceOrigin::Strace,
+            TextForm::FioLog(_) => TraceOrigin::FioIolog,
+            TextForm::Blkparse => TraceOrigin::Blkparse,
         }
     }
 
     fn not_seen(self) -> &'static [&'static str] {
         match self {
-            Form::Strace => &[
+            TextForm::Strace => &[
                 "what is written through memory maps",
                 "asynchronous I/O (io_uring, libaio)",
                 "the sizes of files that were there before, beyond what was read of them",
             ],
-            Form::FioLog(_) => &["flags of the files, and who waited for whom"],
-            Form::Blkparse => &["the files, and what was answered by the page cache"],
+            TextForm::FioLog(_) => &["flags of the files, and who waited for whom"],
+            TextForm::Blkparse => &["the files, and what was answered by the page cache"],
         }
     }
 }
@@ -165,14 +169,14 @@ fn lines(text: &mut dyn BufRead) -> std::io::Result<Vec<String>> {
     }
 }
 
-fn form_of(lines: &[String]) -> Option<Form> {
+fn form_of(lines: &[String]) -> Option<TextForm> {
     if let Some(rest) = lines.first()?.strip_prefix("fio version ") {
-        return Some(Form::FioLog(rest.split_whitespace().next()?.parse().ok()?));
+        return Some(TextForm::FioLog(rest.split_whitespace().next()?.parse().ok()?));
     }
     let mut first = lines.iter().take(1000);
     first.find_map(|line| match line {
-        line if strace::is_line(line) => Some(Form::Strace),
-        line if blkparse::is_line(line) => Some(Form::Blkparse),
+        line if strace::is_line(line) => Some(TextForm::Strace),
+        line if blkparse::is_line(line) => Some(TextForm::Blkparse),
         _ => None,
     })
 }

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::build::Build;
+use super::build::TraceBuild;
 use super::strace_calls::Processes;
 
 /// A call of a line, whole.
 #[derive(Debug, PartialEq)]
-pub(super) struct SystemCall {
+pub(super) struct StraceCall {
     pub thread: u32,
     pub name: String,
     /// As they are printed.
@@ -31,7 +31,7 @@ pub(super) fn is_line(line: &str) -> bool {
 }
 
 /// Reads all lines.
-pub(super) fn read(lines: &[String], folder: &Path, build: &mut Build) -> Result<(), String> {
+pub(super) fn read(lines: &[String], folder: &Path, build: &mut TraceBuild) -> Result<(), String> {
     if !folder.is_absolute() {
         return Err("name the folder that counts (--folder DIR)".into());
     }
@@ -43,7 +43,11 @@ pub(super) fn read(lines: &[String], folder: &Path, build: &mut Build) -> Result
             build.leave_out("no line of strace -f -ttt");
             continue;
         };
-        if rest.starts_with("+++") || rest.starts_with("---") {
+        if rest.starts_with("+++") {
+            build.exited(thread);
+            continue;
+        }
+        if rest.starts_with("---") {
             continue;
         }
         if let Some(text) = rest.strip_suffix("<unfinished ...>") {
@@ -89,7 +93,7 @@ fn head(line: &str) -> Option<(u32, u64, &str)> {
     Some((thread.parse().ok()?, ns + micros.parse::<u64>().ok()? * 1000, rest))
 }
 
-fn parse(thread: u32, start: u64, text: &str) -> Option<SystemCall> {
+fn parse(thread: u32, start: u64, text: &str) -> Option<StraceCall> {
     let (name, rest) = text.split_once('(')?;
     let (rest, took) = rest.rsplit_once(" <")?;
     let took = took.strip_suffix('>')?.parse::<f64>().ok().filter(|s| (0.0..1e6).contains(s))?;
@@ -108,7 +112,7 @@ fn parse(thread: u32, start: u64, text: &str) -> Option<SystemCall> {
     if result == -1 {
         result = -errno(value.split_whitespace().nth(1)?)?;
     }
-    Some(SystemCall {
+    Some(StraceCall {
         thread,
         name: name.trim().to_owned(),
         arguments: split(arguments),

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::build::Build;
+use super::build::TraceBuild;
 use super::plain;
-use super::strace::SystemCall;
-use crate::format::{Call, FileKind, Flag, Op};
+use super::strace::StraceCall;
+use crate::format::{CallFlag, CallOp, FileKind, TraceCall};
 
 /// An open file description: what dup(2) and fork(2) share.
 #[derive(Debug, Clone)]
-struct Description {
+struct OpenDescription {
     file: u64,
     handle: u64,
     is_folder: bool,
@@ -23,8 +23,10 @@ struct Description {
 }
 
 #[derive(Debug, Default, Clone)]
-struct Process {
+struct ProcessFiles {
     parent: Option<u32>,
+    /// Where it works, as far as the text has said it.
+    folder: Option<PathBuf>,
     /// Of each descriptor the description.
     open: HashMap<i64, usize>,
 }
@@ -32,10 +34,10 @@ struct Process {
 /// The processes of a text.
 pub(super) struct Processes {
     folder: PathBuf,
-    processes: HashMap<u32, Process>,
+    processes: HashMap<u32, ProcessFiles>,
     /// Of each thread its process.
     threads: HashMap<u32, u32>,
-    descriptions: Vec<Description>,
+    descriptions: Vec<OpenDescription>,
 }
 
 impl Processes {
@@ -45,9 +47,10 @@ impl Processes {
     }
 
     /// Takes in a call.
-    pub fn call(&mut self, call: &SystemCall, build: &mut Build) {
+    pub fn call(&mut self, call: &StraceCall, build: &mut TraceBuild) {
         let process = *self.threads.entry(call.thread).or_insert(call.thread);
         let parent = self.processes.entry(process).or_default().parent;
+        self.note_folder(process, call);
         let known = self.known(process, call, build);
         match known {
             Some(()) => build.thread(call.thread, (process, parent)),
@@ -58,17 +61,34 @@ impl Processes {
         }
     }
 
-    fn is_about_files(&self, call: &SystemCall) -> bool {
+    /// strace says where a process works wherever a path is meant from there.
+    fn note_folder(&mut self, process: u32, call: &StraceCall) {
+        let first = call.arguments.first().map(String::as_str);
+        let said = call.arguments.iter().find(|word| word.starts_with("AT_FDCWD<"));
+        let folder = match call.name.as_str() {
+            "chdir" if call.result == 0 => first.and_then(unquoted).map(PathBuf::from),
+            "fchdir" if call.result == 0 => first.and_then(path_of).map(PathBuf::from),
+            _ => said.and_then(|word| path_of(word)).map(PathBuf::from),
+        };
+        let Some(folder) = folder else { return };
+        let known = self.processes.entry(process).or_default();
+        known.folder = Some(match (folder.is_absolute(), &known.folder) {
+            (false, Some(before)) => plain(&before.join(folder)),
+            _ => folder,
+        });
+    }
+
+    fn is_about_files(&self, call: &StraceCall) -> bool {
         call.arguments.iter().any(|word| word.contains("</") || word.starts_with("\"/"))
     }
 
-    fn known(&mut self, process: u32, call: &SystemCall, build: &mut Build) -> Option<()> {
+    fn known(&mut self, process: u32, call: &StraceCall, build: &mut TraceBuild) -> Option<()> {
         let arguments = &call.arguments;
         let number = |n: usize| arguments.get(n).and_then(|word| number(word));
         let name = call.name.as_str();
-        let new = |op| Call {
+        let new = |op| TraceCall {
             result: call.result.min(0),
-            ..Call::new(op, call.thread, call.start, call.end)
+            ..TraceCall::new(op, call.thread, call.start, call.end)
         };
         match name {
             "clone" | "clone3" | "fork" | "vfork" => {
@@ -88,7 +108,7 @@ impl Processes {
                     return None;
                 }
                 let (file, handle) = (Some(description.file), Some(description.handle));
-                build.calls.push(Call { file, handle, ..new(Op::Close) });
+                build.calls.push(TraceCall { file, handle, ..new(CallOp::Close) });
             }
             "read" | "pread64" | "readv" | "preadv" | "preadv2" | "write" | "pwrite64"
             | "writev" | "pwritev" | "pwritev2" => return self.moved_bytes(process, call, build),
@@ -103,51 +123,58 @@ impl Processes {
                 let (file, handle) = (Some(description.file), Some(description.handle));
                 let handle = handle.filter(|_| !description.is_folder && name != "ftruncate");
                 let op = match name {
-                    "fsync" if description.is_folder => Op::Fsyncdir,
-                    "fsync" => Op::Fsync,
-                    "fdatasync" if description.is_folder => Op::Fsyncdir,
-                    "fdatasync" => Op::Fdatasync,
-                    "ftruncate" => Op::Truncate,
-                    _ if arguments.get(1)?.contains("PUNCH_HOLE") => Op::Punch,
-                    _ if arguments.get(1)?.contains("ZERO_RANGE") => Op::Zero,
-                    _ if arguments.get(1)?.contains("COLLAPSE_RANGE") => Op::Collapse,
-                    _ if arguments.get(1)?.contains("INSERT_RANGE") => Op::Insert,
-                    _ if arguments.get(1)?.contains("KEEP_SIZE") => Op::Reserve,
-                    _ => Op::Allocate,
+                    "fsync" if description.is_folder => CallOp::Fsyncdir,
+                    "fsync" => CallOp::Fsync,
+                    "fdatasync" if description.is_folder => CallOp::Fsyncdir,
+                    "fdatasync" => CallOp::Fdatasync,
+                    "ftruncate" => CallOp::Truncate,
+                    _ if arguments.get(1)?.contains("PUNCH_HOLE") => CallOp::Punch,
+                    _ if arguments.get(1)?.contains("ZERO_RANGE") => CallOp::Zero,
+                    _ if arguments.get(1)?.contains("COLLAPSE_RANGE") => CallOp::Collapse,
+                    _ if arguments.get(1)?.contains("INSERT_RANGE") => CallOp::Insert,
+                    _ if arguments.get(1)?.contains("KEEP_SIZE") => CallOp::Reserve,
+                    _ => CallOp::Allocate,
                 };
                 let unsigned = |n| number(n).and_then(|n| u64::try_from(n).ok());
                 let (offset, len) = match op {
-                    Op::Truncate => (unsigned(1)?, 0),
-                    Op::Fsync | Op::Fdatasync | Op::Fsyncdir => (0, 0),
+                    CallOp::Truncate => (unsigned(1)?, 0),
+                    CallOp::Fsync | CallOp::Fdatasync | CallOp::Fsyncdir => (0, 0),
                     _ => (unsigned(2)?, unsigned(3)?),
                 };
-                if op == Op::Truncate && call.result == 0 {
+                if op == CallOp::Truncate && call.result == 0 {
                     description.size = offset;
                 }
-                build.calls.push(Call { file, handle, offset, len, ..new(op) });
+                build.calls.push(TraceCall { file, handle, offset, len, ..new(op) });
             }
-            "sync" | "syncfs" => build.calls.push(new(Op::Sync)),
+            "sync" | "syncfs" => build.calls.push(new(CallOp::Sync)),
             "unlink" | "rmdir" | "mkdir" | "unlinkat" | "mkdirat" | "rename" | "renameat"
             | "renameat2" | "link" | "linkat" | "symlink" | "symlinkat" | "truncate" => {
-                return self.named(call, build);
+                return self.named(process, call, build);
+            }
+            "copy_file_range" | "sendfile" | "sendfile64" => {
+                return self.copied(process, call, build);
             }
             "getdents64" => {
                 let place = self.description(process, number(0)?)?;
                 let file = Some(self.descriptions[place].file);
-                build.calls.push(Call { file, ..new(Op::List) });
+                build.calls.push(TraceCall { file, ..new(CallOp::List) });
             }
             _ => return None,
         }
         Some(())
     }
 
-    /// The path below the folder, from a folder's descriptor and a word of text.
-    fn below(&self, dir: Option<&str>, word: &str) -> Option<String> {
+    /// The path below the folder that counts, from a folder's descriptor (where a process works, if
+    /// there is none) and a word of text.
+    fn below(&self, process: u32, dir: Option<&str>, word: &str) -> Option<String> {
         let text = unquoted(word)?;
         let path = match (text.starts_with('/'), dir) {
             (true, _) => PathBuf::from(text),
             (false, Some(dir)) => PathBuf::from(path_of(dir)?).join(text),
-            (false, None) => return None,
+            (false, None) => {
+                let known = self.processes.get(&process).and_then(|p| p.folder.as_ref());
+                known.unwrap_or(&self.folder).join(text)
+            }
         };
         Some(plain(&path).strip_prefix(&self.folder).ok()?.to_str()?.to_owned())
     }
@@ -156,7 +183,7 @@ impl Processes {
         self.processes.get(&process)?.open.get(&fd).copied()
     }
 
-    fn cloned(&mut self, process: u32, call: &SystemCall) {
+    fn cloned(&mut self, process: u32, call: &StraceCall) {
         let Some(child) = u32::try_from(call.result).ok().filter(|child| *child > 0) else {
             return;
         };
@@ -173,7 +200,7 @@ impl Processes {
         self.threads.insert(child, child);
     }
 
-    fn duplicated(&mut self, process: u32, call: &SystemCall) {
+    fn duplicated(&mut self, process: u32, call: &StraceCall) {
         let is_dup =
             call.name != "fcntl" || call.arguments.get(1).is_some_and(|w| w.contains("F_DUPFD"));
         let from = call.arguments.first().and_then(|word| number(word));
@@ -195,38 +222,34 @@ impl Processes {
         }
     }
 
-    fn opened(&mut self, process: u32, call: &SystemCall, build: &mut Build) -> Option<()> {
+    fn opened(&mut self, process: u32, call: &StraceCall, build: &mut TraceBuild) -> Option<()> {
         let words = &call.arguments;
         let (dir, path, flags) = match call.name.as_str() {
             "openat" => (words.first().map(String::as_str), words.get(1)?, words.get(2)?.as_str()),
             "creat" => (None, words.first()?, "O_WRONLY|O_CREAT|O_TRUNC"),
             _ => (None, words.first()?, words.get(1)?.as_str()),
         };
-        let mut path = self.below(dir, path).or_else(|| {
-            // A relative path of open(2): what strace says that it has led to.
-            let found = plain(Path::new(call.result_path.as_deref()?));
-            Some(found.strip_prefix(&self.folder).ok()?.to_str()?.to_owned())
-        })?;
+        let mut path = self.below(process, dir, path)?;
         let is = |flag: &str| flags.split('|').any(|word| word == flag);
-        let mut made = Call::new(Op::Open, call.thread, call.start, call.end);
+        let mut made = TraceCall::new(CallOp::Open, call.thread, call.start, call.end);
         made.result = call.result.min(0);
         let (reads, writes) = (is("O_RDONLY") || is("O_RDWR"), is("O_WRONLY") || is("O_RDWR"));
         let all = [
-            (reads, Flag::Read),
-            (writes, Flag::Write),
-            (is("O_APPEND"), Flag::Append),
-            (is("O_TRUNC"), Flag::Truncate),
-            (is("O_DIRECT"), Flag::Direct),
-            (is("O_SYNC"), Flag::Sync),
-            (is("O_DSYNC"), Flag::Dsync),
+            (reads, CallFlag::Read),
+            (writes, CallFlag::Write),
+            (is("O_APPEND"), CallFlag::Append),
+            (is("O_TRUNC"), CallFlag::Truncate),
+            (is("O_DIRECT"), CallFlag::Direct),
+            (is("O_SYNC"), CallFlag::Sync),
+            (is("O_DSYNC"), CallFlag::Dsync),
         ];
         made.flags = all.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag).collect();
-        let is_folder = is("O_DIRECTORY");
         let known = build.known(&path);
+        let is_folder = is("O_DIRECTORY") || known.is_some_and(|file| build.is_folder(file));
         if call.result < 0 {
             // A lookup that finds nothing; or a file that was there.
             (made.dir, made.name) = build.place(&path).map(|(dir, name)| (Some(dir), name))?;
-            made.op = Op::Lookup;
+            made.op = CallOp::Lookup;
             made.flags.clear();
             build.calls.push(made);
             return Some(());
@@ -234,13 +257,13 @@ impl Processes {
         let is_new = is("O_CREAT") && known.is_none();
         if is("O_TMPFILE") {
             path = String::new();
-            made.op = Op::Tmpfile;
+            made.op = CallOp::Tmpfile;
         }
         let file = match (made.op, is_new) {
-            (Op::Tmpfile, _) => build.new_file(),
+            (CallOp::Tmpfile, _) => build.new_file(),
             (_, true) => {
                 let (dir, name) = build.place(&path)?;
-                (made.op, made.dir, made.name) = (Op::Create, Some(dir), name);
+                (made.op, made.dir, made.name) = (CallOp::Create, Some(dir), name);
                 let file = build.new_file();
                 build.set(&path, Some(file));
                 file
@@ -252,7 +275,7 @@ impl Processes {
         let size = if is("O_TRUNC") { 0 } else { size };
         let appends = is("O_APPEND");
         let place = self.descriptions.len();
-        self.descriptions.push(Description {
+        self.descriptions.push(OpenDescription {
             file,
             handle,
             is_folder,
@@ -269,16 +292,22 @@ impl Processes {
         Some(())
     }
 
-    fn moved_bytes(&mut self, process: u32, call: &SystemCall, build: &mut Build) -> Option<()> {
+    fn moved_bytes(
+        &mut self,
+        process: u32,
+        call: &StraceCall,
+        build: &mut TraceBuild,
+    ) -> Option<()> {
         let number = |n: usize| call.arguments.get(n).and_then(|word| number(word));
         let place = self.description(process, number(0)?)?;
         let description = &mut self.descriptions[place];
         let reads = call.name.contains("read");
         let bytes = u64::try_from(call.result).unwrap_or(0);
         let offset_at = if call.name.starts_with('p') { Some(number(3)?) } else { None };
+        // As Linux has it, O_APPEND counts more than an offset.
         let (offset, goes_on) = match offset_at {
+            _ if !reads && description.appends => (description.size, offset_at.is_none()),
             Some(at) => (u64::try_from(at).ok()?, false),
-            None if !reads && description.appends => (description.size, true),
             None => (description.position, true),
         };
         // Of a vector strace says how much was moved, not how much was asked for.
@@ -293,44 +322,68 @@ impl Processes {
             build.had(description.file, end);
         }
         description.size = description.size.max(end);
-        let op = if reads { Op::Read } else { Op::Write };
-        let mut made = Call::new(op, call.thread, call.start, call.end);
+        let op = if reads { CallOp::Read } else { CallOp::Write };
+        let mut made = TraceCall::new(op, call.thread, call.start, call.end);
         (made.file, made.handle) = (Some(description.file), Some(description.handle));
         (made.offset, made.len, made.result) = (offset, len, call.result);
         let last = call.arguments.last().map_or("", String::as_str);
         if call.name == "pwritev2" {
-            let all = [("RWF_DSYNC", Flag::Dsync), ("RWF_SYNC", Flag::Sync)];
+            let all = [("RWF_DSYNC", CallFlag::Dsync), ("RWF_SYNC", CallFlag::Sync)];
             made.flags.extend(all.iter().filter(|(word, _)| last.contains(word)).map(|(_, f)| *f));
         }
         build.calls.push(made);
         Some(())
     }
 
-    fn named(&mut self, call: &SystemCall, build: &mut Build) -> Option<()> {
+    /// Bytes go from one file to another one without the program: as a read and a write.
+    fn copied(&mut self, process: u32, call: &StraceCall, build: &mut TraceBuild) -> Option<()> {
+        let word = |n: usize| call.arguments.get(n).map(String::as_str);
+        let is_range = call.name == "copy_file_range";
+        let (from, to) = if is_range { (0, 2) } else { (1, 0) };
+        let ends = [
+            (from, "read", if is_range { word(1) } else { word(2) }),
+            (to, "write", { if is_range { word(3) } else { None } }),
+        ];
+        let mut any = None;
+        for (place, name, offset) in ends {
+            let at = offset.and_then(|text| number(text.trim_matches(['[', ']'])));
+            let mut arguments =
+                vec![word(place)?.to_owned(), String::new(), call.result.to_string()];
+            arguments.extend(at.map(|at| at.to_string()));
+            let name = if at.is_some() { format!("p{name}64") } else { name.to_owned() };
+            let StraceCall { thread, result, start, end, .. } = *call;
+            let half =
+                StraceCall { thread, name, arguments, result, result_path: None, start, end };
+            any = self.moved_bytes(process, &half, build).or(any);
+        }
+        any
+    }
+
+    fn named(&mut self, process: u32, call: &StraceCall, build: &mut TraceBuild) -> Option<()> {
         let words = &call.arguments;
         let word = |n: usize| words.get(n).map(String::as_str);
         let at = call.name.ends_with("at") || call.name == "renameat2";
         let first = match at && call.name != "symlinkat" {
-            true => self.below(word(0), word(1)?),
+            true => self.below(process, word(0), word(1)?),
             false if call.name.starts_with("symlink") => None,
-            false => self.below(None, word(0)?),
+            false => self.below(process, None, word(0)?),
         };
         let second = match call.name.as_str() {
-            "rename" | "link" => self.below(None, word(1)?),
-            "renameat" | "renameat2" | "linkat" => self.below(word(2), word(3)?),
-            "symlink" => self.below(None, word(1)?),
-            "symlinkat" => self.below(word(1), word(2)?),
+            "rename" | "link" => self.below(process, None, word(1)?),
+            "renameat" | "renameat2" | "linkat" => self.below(process, word(2), word(3)?),
+            "symlink" => self.below(process, None, word(1)?),
+            "symlinkat" => self.below(process, word(1), word(2)?),
             _ => None,
         };
         let succeeded = call.result >= 0;
-        let mut made = Call::new(Op::Unlink, call.thread, call.start, call.end);
+        let mut made = TraceCall::new(CallOp::Unlink, call.thread, call.start, call.end);
         made.result = call.result.min(0);
         let removes_folder = words.iter().any(|word| word.contains("AT_REMOVEDIR"));
         match call.name.as_str() {
             "unlink" | "unlinkat" | "rmdir" => {
                 let path = first?;
                 let is_folder = call.name == "rmdir" || removes_folder;
-                made.op = if is_folder { Op::Rmdir } else { Op::Unlink };
+                made.op = if is_folder { CallOp::Rmdir } else { CallOp::Unlink };
                 let kind = if is_folder { FileKind::Folder } else { FileKind::Regular };
                 made.file =
                     if succeeded { Some(build.file(&path, kind)) } else { build.known(&path) };
@@ -341,17 +394,17 @@ impl Processes {
             }
             "mkdir" | "mkdirat" => {
                 let path = first?;
-                made.op = Op::Mkdir;
+                made.op = CallOp::Mkdir;
                 (made.dir, made.name) = build.place(&path).map(|(dir, name)| (Some(dir), name))?;
                 if succeeded {
-                    let file = build.new_file();
+                    let file = build.new_folder();
                     made.file = Some(file);
                     build.set(&path, Some(file));
                 }
             }
             "symlink" | "symlinkat" => {
                 let path = second?;
-                made.op = Op::Symlink;
+                made.op = CallOp::Symlink;
                 (made.dir, made.name) = build.place(&path).map(|(dir, name)| (Some(dir), name))?;
                 made.to = crate::format::name_text(unquoted(word(0)?)?.as_bytes());
                 if succeeded {
@@ -362,7 +415,8 @@ impl Processes {
             }
             "truncate" => {
                 let path = first?;
-                (made.op, made.file) = (Op::Truncate, Some(build.file(&path, FileKind::Regular)));
+                (made.op, made.file) =
+                    (CallOp::Truncate, Some(build.file(&path, FileKind::Regular)));
                 made.offset = u64::try_from(number(word(1)?)?).ok()?;
             }
             _ => {
@@ -370,12 +424,12 @@ impl Processes {
                 let is_link = call.name.starts_with("link");
                 let exchange = words.iter().any(|word| word.contains("RENAME_EXCHANGE"));
                 made.op = match (is_link, exchange) {
-                    (true, _) => Op::Link,
-                    (_, true) => Op::Exchange,
-                    _ => Op::Rename,
+                    (true, _) => CallOp::Link,
+                    (_, true) => CallOp::Exchange,
+                    _ => CallOp::Rename,
                 };
                 if words.iter().any(|word| word.contains("RENAME_NOREPLACE")) {
-                    made.flags.push(Flag::NoReplace);
+                    made.flags.push(CallFlag::NoReplace);
                 }
                 let file = if succeeded {
                     Some(build.file(&from, FileKind::Regular))
@@ -392,11 +446,17 @@ impl Processes {
                     let other = build.known(&to);
                     build.set(&to, file);
                     match made.op {
-                        Op::Rename => {
+                        CallOp::Rename => {
                             build.set(&from, None);
                             build.moved(&from, &to);
                         }
-                        Op::Exchange => build.set(&from, other),
+                        CallOp::Exchange => {
+                            build.set(&from, other);
+                            // A name that no path has.
+                            build.moved(&to, "\0");
+                            build.moved(&from, &to);
+                            build.moved("\0", &from);
+                        }
                         _ => {}
                     }
                 }

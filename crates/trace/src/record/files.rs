@@ -5,16 +5,16 @@ use std::hash::{BuildHasher, RandomState};
 
 use steadfast_vfs::{Attr, FileType, Ino, OpenFlags};
 
-use crate::format::{FileKind, FileState, Flag, name_text};
+use crate::format::{CallFlag, FileKind, FileState, name_text};
 
 /// The files that have been seen: an inode number with its generation is one file.
 #[derive(Default)]
-pub(super) struct Files {
+pub(super) struct KnownFiles {
     next: u64,
     known: HashMap<Ino, (u64, u32)>,
 }
 
-impl Files {
+impl KnownFiles {
     /// The number of a file that is new: the inode's earlier ones are gone.
     pub fn known(&mut self, attr: &Attr) -> u64 {
         let number = self.next;
@@ -54,15 +54,15 @@ pub(super) fn state(
 }
 
 /// The flags that a trace knows.
-pub(super) fn flags(flags: OpenFlags) -> Vec<Flag> {
+pub(super) fn flags(flags: OpenFlags) -> Vec<CallFlag> {
     let all = [
-        (OpenFlags::READ, Flag::Read),
-        (OpenFlags::WRITE, Flag::Write),
-        (OpenFlags::APPEND, Flag::Append),
-        (OpenFlags::TRUNCATE, Flag::Truncate),
-        (OpenFlags::DIRECT, Flag::Direct),
-        (OpenFlags::SYNC, Flag::Sync),
-        (OpenFlags::DSYNC, Flag::Dsync),
+        (OpenFlags::READ, CallFlag::Read),
+        (OpenFlags::WRITE, CallFlag::Write),
+        (OpenFlags::APPEND, CallFlag::Append),
+        (OpenFlags::TRUNCATE, CallFlag::Truncate),
+        (OpenFlags::DIRECT, CallFlag::Direct),
+        (OpenFlags::SYNC, CallFlag::Sync),
+        (OpenFlags::DSYNC, CallFlag::Dsync),
     ];
     all.into_iter().filter(|(known, _)| flags.contains(*known)).map(|(_, flag)| flag).collect()
 }

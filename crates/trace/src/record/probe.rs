@@ -13,9 +13,9 @@ const WARM_UP: usize = 30;
 
 /// How long the last call took below, in ns.
 #[derive(Default)]
-pub(super) struct Below(AtomicU64, Mutex<()>);
+pub(super) struct LowerTime(AtomicU64, Mutex<()>);
 
-impl Below {
+impl LowerTime {
     /// Times what is done below the mount.
     pub fn time<T>(&self, call: impl FnOnce() -> T) -> T {
         let began = Instant::now();

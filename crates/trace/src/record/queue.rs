@@ -8,73 +8,73 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::error::{Result, TraceError};
-use crate::format::{Call, End, Entry, FileState, Header, Thread, Trip};
-use crate::order::Order;
+use crate::format::{FileState, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread, Trip};
+use crate::order::CallOrder;
 use crate::writer::TraceWriter;
 
 /// So many are on their way to the file, at most: who makes calls faster waits.
 const ON_THE_WAY: usize = 1 << 16;
 
 /// A call, and its place in the order of all.
-pub(super) struct Finished {
+pub(super) struct FinishedCall {
     pub number: u64,
-    pub call: Call,
+    pub call: TraceCall,
 }
 
-enum Message {
-    Begin(Option<Trip>),
+enum QueueMessage {
+    Begin(Option<Trip>, u64),
     /// To be told before the call of this number.
-    Thread(u64, Thread),
+    Thread(u64, TraceThread),
     File(u64, FileState),
-    Call(Finished),
-    End(End),
+    Call(FinishedCall),
+    End(TraceEnd),
 }
 
 /// What was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordingSummary {
     /// How many calls.
     pub calls: u64,
     /// When the program ended, in ns since the beginning.
     pub at: u64,
 }
 
-type Writing = JoinHandle<Result<Recorded>>;
+type WriterThread = JoinHandle<Result<RecordingSummary>>;
 
 /// The way to the file.
-pub(super) struct Queue {
-    way: SyncSender<Message>,
-    writing: Mutex<Option<Writing>>,
+pub(super) struct TraceQueue {
+    way: SyncSender<QueueMessage>,
+    writing: Mutex<Option<WriterThread>>,
 }
 
-impl Queue {
-    pub fn new(out: Box<dyn Write + Send>, header: Header) -> Result<Queue> {
+impl TraceQueue {
+    pub fn new(out: Box<dyn Write + Send>, header: TraceHeader) -> Result<TraceQueue> {
         let (way, messages) = sync_channel(ON_THE_WAY);
-        let write = move || Ordered::write(&messages, out, header);
+        let write = move || OutputOrder::write(&messages, out, header);
         let thread = std::thread::Builder::new().name("trace".into()).spawn(write)?;
-        Ok(Queue { way, writing: Mutex::new(Some(thread)) })
+        Ok(TraceQueue { way, writing: Mutex::new(Some(thread)) })
     }
 
     // OK to ignore in all of these: a thread that is gone has failed, and `end` says why.
 
-    pub fn begin(&self, trip: Option<Trip>) {
-        let _ = self.way.send(Message::Begin(trip));
+    pub fn begin(&self, trip: Option<Trip>, at: u64) {
+        let _ = self.way.send(QueueMessage::Begin(trip, at));
     }
 
-    pub fn thread(&self, before: u64, thread: Thread) {
-        let _ = self.way.send(Message::Thread(before, thread));
+    pub fn thread(&self, before: u64, thread: TraceThread) {
+        let _ = self.way.send(QueueMessage::Thread(before, thread));
     }
 
     pub fn file(&self, before: u64, file: FileState) {
-        let _ = self.way.send(Message::File(before, file));
+        let _ = self.way.send(QueueMessage::File(before, file));
     }
 
-    pub fn call(&self, call: Finished) {
-        let _ = self.way.send(Message::Call(call));
+    pub fn call(&self, call: FinishedCall) {
+        let _ = self.way.send(QueueMessage::Call(call));
     }
 
-    pub fn end(&self, at: u64, status: Option<i32>, interrupted: bool) -> Result<Recorded> {
-        let _ = self.way.send(Message::End(End { calls: 0, at, status, interrupted }));
+    pub fn end(&self, at: u64, status: Option<i32>, interrupted: bool) -> Result<RecordingSummary> {
+        let _ = self.way.send(QueueMessage::End(TraceEnd { calls: 0, at, status, interrupted }));
         let thread = self.writing.lock().unwrap_or_else(PoisonError::into_inner).take();
         let failed = || TraceError::File(std::io::Error::other("the thread that writes is gone"));
         thread.ok_or_else(failed)?.join().map_err(|_| failed())?
@@ -83,41 +83,44 @@ impl Queue {
 
 /// What is to be written, in order.
 #[derive(Default)]
-struct Ordered {
+struct OutputOrder {
     /// Of calls that have begun after one that has not returned.
-    waiting: BTreeMap<u64, Vec<Entry>>,
-    finished: BTreeMap<u64, Call>,
+    waiting: BTreeMap<u64, Vec<TraceEntry>>,
+    finished: BTreeMap<u64, TraceCall>,
     /// The number of the next call to be written.
     next: u64,
     /// Calls before this were made before the recording began: only what they found is kept.
     first: Option<u64>,
-    /// When the first one began.
+    /// When the program was started.
     start: u64,
 }
 
-impl Ordered {
+impl OutputOrder {
     fn write(
-        messages: &Receiver<Message>,
+        messages: &Receiver<QueueMessage>,
         out: Box<dyn Write + Send>,
-        mut header: Header,
-    ) -> Result<Recorded> {
-        let (mut ordered, mut output) = (Ordered::default(), None);
+        mut header: TraceHeader,
+    ) -> Result<RecordingSummary> {
+        let (mut ordered, mut output) = (OutputOrder::default(), None);
         let mut out = Some(out);
         while let Ok(message) = messages.recv() {
             match message {
-                Message::Begin(trip) => {
+                QueueMessage::Begin(trip, at) => {
+                    ordered.start = at;
                     header.trip = trip;
-                    let order = Order::new(trip.map_or(0, |trip| trip.median_ns));
+                    let order = CallOrder::new(trip.map_or(0, |trip| trip.median_ns));
                     let out = out.take().ok_or_else(|| std::io::Error::other("begun twice"))?;
                     output = Some((TraceWriter::new(out, &header)?, order));
                     ordered.first = Some(ordered.highest());
                 }
-                Message::Thread(before, thread) => ordered.add(before, Entry::Thread(thread)),
-                Message::File(before, file) => ordered.add(before, Entry::File(file)),
-                Message::Call(Finished { number, call }) => {
+                QueueMessage::Thread(before, thread) => {
+                    ordered.add(before, TraceEntry::Thread(thread))
+                }
+                QueueMessage::File(before, file) => ordered.add(before, TraceEntry::File(file)),
+                QueueMessage::Call(FinishedCall { number, call }) => {
                     drop(ordered.finished.insert(number, call))
                 }
-                Message::End(end) => {
+                QueueMessage::End(end) => {
                     let Some((mut writer, mut order)) = output else {
                         return Err(std::io::Error::other("nothing was begun").into());
                     };
@@ -128,8 +131,8 @@ impl Ordered {
                     }
                     let at = end.at.saturating_sub(ordered.start);
                     let calls = writer.calls();
-                    writer.end(End { at, ..end })?;
-                    return Ok(Recorded { calls, at });
+                    writer.end(TraceEnd { at, ..end })?;
+                    return Ok(RecordingSummary { calls, at });
                 }
             }
             if let Some((writer, order)) = &mut output {
@@ -143,7 +146,7 @@ impl Ordered {
         self.finished.keys().next_back().map_or(self.next, |number| number + 1)
     }
 
-    fn add(&mut self, before: u64, entry: Entry) {
+    fn add(&mut self, before: u64, entry: TraceEntry) {
         self.waiting.entry(before).or_default().push(entry);
     }
 
@@ -151,13 +154,13 @@ impl Ordered {
     fn write_out(
         &mut self,
         writer: &mut TraceWriter<Box<dyn Write + Send>>,
-        order: &mut Order,
+        order: &mut CallOrder,
     ) -> Result<()> {
         while let Some(mut call) = self.finished.remove(&self.next) {
             // What was told before this one, and before others that never returned.
             let later = self.waiting.split_off(&(self.next + 1));
             for entry in std::mem::replace(&mut self.waiting, later).into_values().flatten() {
-                if let Entry::Thread(thread) = &entry {
+                if let TraceEntry::Thread(thread) = &entry {
                     order.thread(thread);
                 }
                 writer.add(&entry)?;
@@ -167,13 +170,10 @@ impl Ordered {
             if !counts {
                 continue;
             }
-            if writer.calls() == 0 {
-                self.start = call.start;
-            }
             call.start = call.start.saturating_sub(self.start);
             call.end = call.end.saturating_sub(self.start);
             order.call(&mut call);
-            writer.add(&Entry::Call(call))?;
+            writer.add(&TraceEntry::Call(call))?;
         }
         Ok(())
     }

@@ -9,46 +9,50 @@ use steadfast_vfs::{
     SetTime,
 };
 
-use super::places::Places;
-use super::{Observer, Plan, content};
-use crate::format::{Call, Flag, Op, name_bytes};
+use super::places::FilePlaces;
+use super::{ReplayObserver, ReplayPlan, content};
+use crate::format::{CallFlag, CallOp, TraceCall, name_bytes};
 
 /// The files and handles of a replay: what each number of the trace is here.
 pub(super) struct Player {
     fs: Arc<dyn FileSystem>,
-    observer: Arc<dyn Observer>,
-    known: Mutex<Known>,
+    observer: Arc<dyn ReplayObserver>,
+    known: Mutex<PlayerState>,
 }
 
-struct Known {
+struct PlayerState {
     files: HashMap<u64, Ino>,
     handles: HashMap<u64, (Fh, OpenFlags)>,
-    places: Places,
+    places: FilePlaces,
 }
 
 /// Why a call was not made, or what it returned.
-pub(super) enum Made {
+pub(super) enum CallOutcome {
     /// As a trace has it.
     Returned(i64),
     /// Something that it needs is not there: what, in words.
     Missing(&'static str),
 }
 
-type Done = Result<i64, FsError>;
+type CallResult = Result<i64, FsError>;
 
 impl Player {
-    pub fn new(fs: &Arc<dyn FileSystem>, observer: Arc<dyn Observer>, plan: Plan) -> Player {
-        let Plan { files, places, .. } = plan;
-        let known = Known { files, handles: HashMap::new(), places };
+    pub fn new(
+        fs: &Arc<dyn FileSystem>,
+        observer: Arc<dyn ReplayObserver>,
+        plan: ReplayPlan,
+    ) -> Player {
+        let ReplayPlan { files, places, .. } = plan;
+        let known = PlayerState { files, handles: HashMap::new(), places };
         Player { fs: Arc::clone(fs), observer, known: Mutex::new(known) }
     }
 
     /// Makes the call of this number.
-    pub fn make(&self, number: u64, call: &Call) -> Made {
+    pub fn make(&self, number: u64, call: &TraceCall) -> CallOutcome {
         let durable = OpenFlags::SYNC | OpenFlags::DSYNC;
-        if call.part && call.op.is_sync() || call.op == Op::Attributes && call.failed() {
-            // The write before it has done that; what failed without doing anything.
-            return Made::Returned(call.result);
+        if call.op == CallOp::Attributes && call.failed() {
+            // What it was is not kept, and it did nothing.
+            return CallOutcome::Returned(call.result);
         }
         let (paths, opened) = {
             let known = self.known.lock();
@@ -62,13 +66,13 @@ impl Player {
         if succeeded {
             self.known.lock().places.after(call);
         }
-        let durable = call.op == Op::Write && (opened | flags(call)).intersects(durable);
+        let durable = call.op == CallOp::Write && (opened | flags(call)).intersects(durable);
         self.observer.ended(number, call, succeeded, durable);
         let done = match done {
             Ok(done) => done,
-            Err(missing) => return Made::Missing(missing),
+            Err(missing) => return CallOutcome::Missing(missing),
         };
-        Made::Returned(done.unwrap_or_else(|e| -i64::from(e.errno())))
+        CallOutcome::Returned(done.unwrap_or_else(|e| -i64::from(e.errno())))
     }
 
     /// Closes what is still open.
@@ -88,17 +92,17 @@ impl Player {
         self.file(number).map_err(|_| "the folder is not there")
     }
 
-    fn handle(&self, call: &Call) -> Result<Fh, &'static str> {
+    fn handle(&self, call: &TraceCall) -> Result<Fh, &'static str> {
         let known = self.known.lock();
         let opened = call.handle.and_then(|n| known.handles.get(&n));
         opened.map(|(fh, _)| *fh).ok_or("the file is not open")
     }
 
-    fn is(&self, call: &Call, ino: Ino) {
+    fn is(&self, call: &TraceCall, ino: Ino) {
         self.known.lock().files.extend(call.file.map(|file| (file, ino)));
     }
 
-    fn opened(&self, call: &Call, fh: Fh) {
+    fn opened(&self, call: &TraceCall, fh: Fh) {
         let opened = (fh, flags(call));
         self.known.lock().handles.extend(call.handle.map(|handle| (handle, opened)));
     }
@@ -106,23 +110,23 @@ impl Player {
     fn done(
         &self,
         (number, tag, how): (u64, Option<u64>, OpenFlags),
-        call: &Call,
-    ) -> Result<Done, &'static str> {
+        call: &TraceCall,
+    ) -> Result<CallResult, &'static str> {
         let fs = &*self.fs;
         let name = |text: &str| name_bytes(text).ok_or("the name is none");
         let node = NewNode { mode: 0o644, ..NewNode::default() };
         let zero = |done: Result<(), FsError>| done.map(|()| 0);
         Ok(match call.op {
-            Op::Lookup => {
+            CallOp::Lookup => {
                 let found = fs.lookup(self.folder(call.dir)?, &name(&call.name)?);
                 found.map(|attr| self.is(call, attr.ino)).map(|()| 0)
             }
-            Op::List => list(fs, self.file(call.file)?, call.offset),
-            Op::Open => {
+            CallOp::List => list(fs, self.file(call.file)?, call.offset),
+            CallOp::Open => {
                 let opened = fs.open(self.file(call.file)?, flags(call));
                 opened.map(|fh| self.opened(call, fh)).map(|()| 0)
             }
-            Op::Create => {
+            CallOp::Create => {
                 let made = fs.create(self.folder(call.dir)?, &name(&call.name)?, node, flags(call));
                 made.map(|(attr, fh)| {
                     self.is(call, attr.ino);
@@ -130,7 +134,7 @@ impl Player {
                     0
                 })
             }
-            Op::Tmpfile => {
+            CallOp::Tmpfile => {
                 let root = fs.root();
                 fs.tmpfile(root, node, flags(call)).map(|(attr, fh)| {
                     self.is(call, attr.ino);
@@ -138,60 +142,65 @@ impl Player {
                     0
                 })
             }
-            Op::Close => {
+            CallOp::Close => {
                 let fh = self.handle(call)?;
                 if let Some(handle) = call.handle {
                     self.known.lock().handles.remove(&handle);
                 }
                 zero(fs.flush(fh).and_then(|()| fs.release(fh)))
             }
-            Op::Read => {
+            CallOp::Read => {
                 let read = fs.read(self.handle(call)?, call.offset, call.len as usize);
                 read.map(|data| data.len() as i64)
             }
-            Op::Write => {
+            CallOp::Write => {
                 let fh = self.handle(call)?;
                 let tag = tag.unwrap_or(content::of_call(number));
                 let data = content::bytes(tag, call.offset, call.len);
                 fs.write_as(fh, call.offset, data, how).map(|written| written as i64)
             }
-            Op::Fsync => zero(fs.fsync(self.handle(call)?, false)),
-            Op::Fdatasync => zero(fs.fsync(self.handle(call)?, true)),
-            Op::Fsyncdir => zero(fs.fsyncdir(self.file(call.file)?)),
-            Op::Sync => zero(fs.sync()),
-            Op::Truncate => {
+            CallOp::Fsync => zero(fs.fsync(self.handle(call)?, false)),
+            CallOp::Fdatasync => zero(fs.fsync(self.handle(call)?, true)),
+            CallOp::Fsyncdir => zero(fs.fsyncdir(self.file(call.file)?)),
+            CallOp::Sync => zero(fs.sync()),
+            CallOp::Truncate => {
                 let set = SetAttr { size: Some(call.offset), ..SetAttr::default() };
                 fs.setattr(self.file(call.file)?, set).map(|_| 0)
             }
-            Op::Allocate | Op::Reserve | Op::Punch | Op::Zero | Op::Collapse | Op::Insert => {
+            CallOp::Allocate
+            | CallOp::Reserve
+            | CallOp::Punch
+            | CallOp::Zero
+            | CallOp::Collapse
+            | CallOp::Insert => {
                 let fh = self.handle(call)?;
                 zero(fs.fallocate(fh, range(call.op), call.offset, call.len))
             }
-            Op::Mkdir => {
+            CallOp::Mkdir => {
                 let node = NewNode { mode: 0o755, ..node };
                 let made = fs.mkdir(self.folder(call.dir)?, &name(&call.name)?, node);
                 made.map(|attr| self.is(call, attr.ino)).map(|()| 0)
             }
-            Op::Rmdir => zero(fs.rmdir(self.folder(call.dir)?, &name(&call.name)?)),
-            Op::Unlink => zero(fs.unlink(self.folder(call.dir)?, &name(&call.name)?)),
-            Op::Rename | Op::Exchange => {
+            CallOp::Rmdir => zero(fs.rmdir(self.folder(call.dir)?, &name(&call.name)?)),
+            CallOp::Unlink => zero(fs.unlink(self.folder(call.dir)?, &name(&call.name)?)),
+            CallOp::Rename | CallOp::Exchange => {
                 let (from, to) = (name(&call.name)?, name(&call.to)?);
                 let mut how = RenameFlags::empty();
-                how.set(RenameFlags::EXCHANGE, call.op == Op::Exchange);
-                how.set(RenameFlags::NO_REPLACE, call.has(Flag::NoReplace));
+                how.set(RenameFlags::EXCHANGE, call.op == CallOp::Exchange);
+                how.set(RenameFlags::NO_REPLACE, call.has(CallFlag::NoReplace));
                 let (dir, to_dir) = (self.folder(call.dir)?, self.folder(call.to_dir)?);
                 zero(fs.rename((dir, &from), (to_dir, &to), how))
             }
-            Op::Link => {
+            CallOp::Link => {
                 let to = name(&call.to)?;
                 fs.link(self.file(call.file)?, self.folder(call.to_dir)?, &to).map(|_| 0)
             }
-            Op::Symlink => {
+            CallOp::Symlink => {
                 let (link, target) = (name(&call.name)?, name(&call.to)?);
                 let made = fs.symlink(self.folder(call.dir)?, &link, &target, node);
                 made.map(|attr| self.is(call, attr.ino)).map(|()| 0)
             }
-            Op::Mknod => {
+            CallOp::Mknod => {
                 let made = fs.mknod(
                     self.folder(call.dir)?,
                     &name(&call.name)?,
@@ -200,7 +209,7 @@ impl Player {
                 );
                 made.map(|attr| self.is(call, attr.ino)).map(|()| 0)
             }
-            Op::Attributes => {
+            CallOp::Attributes => {
                 let set = SetAttr { mtime: Some(SetTime::Now), ..SetAttr::default() };
                 fs.setattr(self.file(call.file)?, set).map(|_| 0)
             }
@@ -209,31 +218,31 @@ impl Player {
 }
 
 /// Reads names from a position on, as one request for them does.
-fn list(fs: &dyn FileSystem, dir: Ino, from: u64) -> Done {
+fn list(fs: &dyn FileSystem, dir: Ino, from: u64) -> CallResult {
     fs.readdir(dir, from).map(|entries| entries.len() as i64)
 }
 
-fn range(op: Op) -> Fallocate {
+fn range(op: CallOp) -> Fallocate {
     match op {
-        Op::Reserve => Fallocate::Allocate { keep_size: true },
-        Op::Punch => Fallocate::PunchHole,
-        Op::Zero => Fallocate::ZeroRange { keep_size: false },
-        Op::Collapse => Fallocate::CollapseRange,
-        Op::Insert => Fallocate::InsertRange,
+        CallOp::Reserve => Fallocate::Allocate { keep_size: true },
+        CallOp::Punch => Fallocate::PunchHole,
+        CallOp::Zero => Fallocate::ZeroRange { keep_size: false },
+        CallOp::Collapse => Fallocate::CollapseRange,
+        CallOp::Insert => Fallocate::InsertRange,
         _ => Fallocate::Allocate { keep_size: false },
     }
 }
 
-fn flags(call: &Call) -> OpenFlags {
-    let of = |flag: &Flag| match flag {
-        Flag::Read => OpenFlags::READ,
-        Flag::Write => OpenFlags::WRITE,
-        Flag::Append => OpenFlags::APPEND,
-        Flag::Truncate => OpenFlags::TRUNCATE,
-        Flag::Direct => OpenFlags::DIRECT,
-        Flag::Dsync => OpenFlags::DSYNC,
-        Flag::Sync => OpenFlags::SYNC,
-        Flag::Exclusive | Flag::NoReplace => OpenFlags::empty(),
+fn flags(call: &TraceCall) -> OpenFlags {
+    let of = |flag: &CallFlag| match flag {
+        CallFlag::Read => OpenFlags::READ,
+        CallFlag::Write => OpenFlags::WRITE,
+        CallFlag::Truncate => OpenFlags::TRUNCATE,
+        CallFlag::Direct => OpenFlags::DIRECT,
+        CallFlag::Dsync => OpenFlags::DSYNC,
+        CallFlag::Sync => OpenFlags::SYNC,
+        // The offset says where the end was: with several writers it may be another one here.
+        CallFlag::Append | CallFlag::Exclusive | CallFlag::NoReplace => OpenFlags::empty(),
     };
     call.flags.iter().map(of).fold(OpenFlags::empty(), |all, one| all | one)
 }

@@ -7,13 +7,13 @@ use steadfast_block::pattern::{self, SECTOR};
 const BEFORE: u64 = 1 << 62;
 
 /// The tag of a write: its number in the trace.
-pub fn of_call(call: u64) -> u64 {
+pub(crate) fn of_call(call: u64) -> u64 {
     // No tag is 0.
     call + 1
 }
 
 /// The tag of what a file held before the first call.
-pub fn before(file: u64) -> u64 {
+pub(crate) fn before(file: u64) -> u64 {
     BEFORE | (file & (BEFORE - 1))
 }
 

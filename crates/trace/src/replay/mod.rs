@@ -2,8 +2,8 @@
 //!
 //! Before it begins, the files of the beginning are made ([`prepare`]). Then each call is made when
 //! those that it waited for have returned and the program has thought as long as it did when it was
-//! recorded; how long calls take is the file system's affair. In a simulation all of this happens in
-//! virtual time.
+//! recorded; how long calls take is the file system's affair. In a simulation all of this happens
+//! in virtual time.
 
 mod calls;
 pub mod content;
@@ -20,11 +20,11 @@ use hdrhistogram::Histogram;
 use steadfast_vfs::FileSystem;
 
 use crate::error::Result;
-use crate::format::{Call, End, Op};
+use crate::format::{CallOp, TraceCall, TraceEnd};
 use crate::reader::TraceReader;
 
-pub use places::Paths;
-pub use prepare::{Plan, prepare};
+pub use places::CallPaths;
+pub use prepare::{ReplayPlan, prepare};
 pub use schedule::replay;
 
 /// A trace that can be read more than once.
@@ -64,7 +64,7 @@ impl TraceSource for Vec<u8> {
 
 /// How fast the calls come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Pace {
+pub enum ReplayPace {
     /// The program thinks as long as it did.
     #[default]
     Recorded,
@@ -74,20 +74,20 @@ pub enum Pace {
 
 /// A replay, in figures.
 #[derive(Debug, Clone, Default)]
-pub struct Replayed {
-    /// From the beginning to the return of the last call.
+pub struct ReplayFigures {
+    /// From the beginning to the return of the last call, and what the program did after it.
     pub elapsed: Duration,
     /// Calls that were made.
     pub calls: u64,
     /// Of each kind of call, how long they took.
-    pub times: BTreeMap<Op, CallTimes>,
+    pub times: BTreeMap<CallOp, CallTimes>,
     /// Bytes that were read and written.
     pub bytes: (u64, u64),
     /// What came out otherwise than it was recorded.
     pub differences: Differences,
 }
 
-impl Replayed {
+impl ReplayFigures {
     /// How long the syncs of files and folders took.
     pub fn syncs(&self) -> CallTimes {
         let mut all = CallTimes::default();
@@ -167,7 +167,7 @@ impl Differences {
 }
 
 /// Is told of a replay's calls, before and after each.
-pub trait Observer: Send + Sync {
+pub trait ReplayObserver: Send + Sync {
     /// A file is made that was there before the first call: a regular one of so many bytes, or
     /// something else. What its contents are stamped with; `None`: as ever.
     fn made(&self, _file: u64, _path: &str, _regular: Option<u64>) -> Option<u64> {
@@ -178,16 +178,16 @@ pub trait Observer: Send + Sync {
     fn prepared(&self) {}
 
     /// A call of this number begins. What a write is stamped with; `None`: as ever.
-    fn begins(&self, _number: u64, _call: &Call, _paths: &Paths) -> Option<u64> {
+    fn begins(&self, _number: u64, _call: &TraceCall, _paths: &CallPaths) -> Option<u64> {
         None
     }
 
     /// It has returned; `durable`: a write that promised to be durable by then.
-    fn ended(&self, _number: u64, _call: &Call, _succeeded: bool, _durable: bool) {}
+    fn ended(&self, _number: u64, _call: &TraceCall, _succeeded: bool, _durable: bool) {}
 }
 
 /// Nobody looks on.
-impl Observer for () {}
+impl ReplayObserver for () {}
 
 /// A whole replay: makes the files, calls `begin`, and makes the calls.
 ///
@@ -197,9 +197,9 @@ impl Observer for () {}
 pub fn run(
     trace: &Arc<dyn TraceSource>,
     fs: &Arc<dyn FileSystem>,
-    (pace, observer): (Pace, Arc<dyn Observer>),
+    (pace, observer): (ReplayPace, Arc<dyn ReplayObserver>),
     begin: impl FnOnce() -> Result<()>,
-) -> Result<(Replayed, End)> {
+) -> Result<(ReplayFigures, TraceEnd)> {
     let plan = prepare(&**trace, &**fs, &*observer)?;
     let end = plan.end;
     begin()?;

@@ -2,38 +2,38 @@
 
 use std::collections::HashMap;
 
-use crate::format::{Call, FileState, Op, ROOT, name_bytes};
+use crate::format::{CallOp, FileState, ROOT, TraceCall, name_bytes};
 
 /// Deeper than any path; a longer way up is a loop that only a trace can say.
 const DEPTH_MAX: usize = 4096;
 
 /// Of each file of the trace its folder and its name there, the last one that it got.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places(HashMap<u64, (u64, String)>);
+pub(super) struct FilePlaces(HashMap<u64, (u64, String)>);
 
 /// The paths of a call, without a leading '/'. `None`: it has no such name, or its folder has none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Paths {
+pub struct CallPaths {
     /// Of its name; of a call without one, where its file is.
     pub path: Option<String>,
     /// Of its second name.
     pub to: Option<String>,
 }
 
-impl Places {
+impl FilePlaces {
     pub fn put(&mut self, state: &FileState) {
         if let Some(dir) = state.dir {
             self.0.insert(state.file, (dir, state.name.clone()));
         }
     }
 
-    pub fn of(&self, call: &Call) -> Paths {
+    pub fn of(&self, call: &TraceCall) -> CallPaths {
         let named = |dir: Option<u64>, name: &str| Some(self.below(self.path(dir?)?, name));
         let path = match call.dir {
             Some(_) => named(call.dir, &call.name),
             None => call.file.and_then(|file| self.path(file)),
         };
-        Paths { path, to: named(call.to_dir, &call.to) }
+        CallPaths { path, to: named(call.to_dir, &call.to) }
     }
 
     /// The path of a file.
@@ -57,17 +57,17 @@ impl Places {
     }
 
     /// A call has succeeded.
-    pub fn after(&mut self, call: &Call) {
+    pub fn after(&mut self, call: &TraceCall) {
         let mut put = |file: Option<u64>, dir: Option<u64>, name: &str| {
             if let Some((file, dir)) = file.zip(dir) {
                 self.0.insert(file, (dir, name.to_owned()));
             }
         };
         match call.op {
-            Op::Create | Op::Mkdir | Op::Symlink | Op::Mknod | Op::Lookup => {
+            CallOp::Create | CallOp::Mkdir | CallOp::Symlink | CallOp::Mknod | CallOp::Lookup => {
                 put(call.file, call.dir, &call.name);
             }
-            Op::Rename | Op::Link => put(call.file, call.to_dir, &call.to),
+            CallOp::Rename | CallOp::Link => put(call.file, call.to_dir, &call.to),
             _ => {}
         }
     }

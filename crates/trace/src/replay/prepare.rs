@@ -1,13 +1,14 @@
 //! Makes the files that were there before the first call.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags};
 
-use super::places::Places;
-use super::{Observer, TraceSource, content};
+use super::places::FilePlaces;
+use super::{ReplayObserver, TraceSource, content};
 use crate::error::{Result, TraceError};
-use crate::format::{End, Entry, FileKind, FileState, ROOT, name_bytes};
+use crate::format::{FileKind, FileState, ROOT, TraceEnd, TraceEntry, name_bytes};
 
 /// Bytes of one write while files are made.
 const PIECE: u64 = 1 << 20;
@@ -16,12 +17,14 @@ const FILES_MAX: usize = 10_000_000;
 
 /// What a replay knows before it begins.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ReplayPlan {
     /// Of each file that was there, its inode here.
     pub(super) files: HashMap<u64, Ino>,
-    pub(super) places: Places,
+    pub(super) places: FilePlaces,
     /// The trace's last line.
-    pub end: End,
+    pub end: TraceEnd,
+    /// What the program did after its last call.
+    pub(super) tail: Duration,
     /// How many files and folders were made, and bytes of them.
     pub made: (u64, u64),
 }
@@ -34,25 +37,26 @@ pub struct Plan {
 pub fn prepare(
     trace: &dyn TraceSource,
     fs: &dyn FileSystem,
-    observer: &dyn Observer,
-) -> Result<Plan> {
+    observer: &dyn ReplayObserver,
+) -> Result<ReplayPlan> {
     let mut reader = trace.read()?;
     let (mut states, mut calls, mut last) = (Vec::new(), 0, 0);
     while let Some(entry) = reader.next_entry()? {
         match entry {
-            Entry::File(state) if states.len() < FILES_MAX => states.push(state),
-            Entry::File(_) => {
+            TraceEntry::File(state) if states.len() < FILES_MAX => states.push(state),
+            TraceEntry::File(_) => {
                 return Err(TraceError::Prepare(format!("there are more than {FILES_MAX}")));
             }
-            Entry::Call(call) => (calls, last) = (calls + 1, call.end.max(last)),
-            Entry::Thread(_) | Entry::End(_) => {}
+            TraceEntry::Call(call) => (calls, last) = (calls + 1, call.end.max(last)),
+            TraceEntry::Thread(_) | TraceEntry::End(_) => {}
         }
     }
-    let cut_off = End { calls, at: last, status: None, interrupted: true };
-    let mut plan = Plan {
+    let cut_off = TraceEnd { calls, at: last, status: None, interrupted: true };
+    let mut plan = ReplayPlan {
         files: HashMap::from([(ROOT, fs.root())]),
-        places: Places::default(),
+        places: FilePlaces::default(),
         end: reader.end().unwrap_or(cut_off),
+        tail: Duration::from_nanos(reader.end().map_or(0, |end| end.at.saturating_sub(last))),
         made: (0, 0),
     };
     has_room(&states, fs)?;
@@ -92,7 +96,7 @@ fn has_room(states: &[FileState], fs: &dyn FileSystem) -> Result<()> {
 
 fn make(
     state: &FileState,
-    (plan, tag): (&Plan, u64),
+    (plan, tag): (&ReplayPlan, u64),
     fs: &dyn FileSystem,
 ) -> Result<Option<Ino>, String> {
     let words = |e: FsError| e.to_string();

@@ -1,8 +1,8 @@
 //! When each call is made.
 //!
 //! The trace is read a window ahead. A call is due when those that it waited for have returned, and
-//! the program has thought; of those that are due the one due first is made, by tasks of which there
-//! are as many as calls are under way at once.
+//! the program has thought; of those that are due the one due first is made, by as many tasks as
+//! calls are under way at once.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,11 +13,11 @@ use std::time::Duration;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, now, spawn};
 use steadfast_vfs::FileSystem;
 
-use super::calls::{Made, Player};
-use super::prepare::Plan;
-use super::{Observer, Pace, Replayed, TraceSource};
+use super::calls::{CallOutcome, Player};
+use super::prepare::ReplayPlan;
+use super::{ReplayFigures, ReplayObserver, ReplayPace, TraceSource};
 use crate::error::{Result, TraceError};
-use crate::format::{Call, Entry, Op};
+use crate::format::{CallOp, TraceCall, TraceEntry};
 use crate::reader::TraceReader;
 
 /// Calls that are read before the first of them has returned, at most. One that is further on
@@ -29,8 +29,8 @@ const PAST: usize = 16 * AHEAD;
 const TASKS_MAX: usize = 256;
 
 /// A call that has not returned.
-struct Slot {
-    call: Option<Call>,
+struct CallSlot {
+    call: Option<TraceCall>,
     /// How many calls it still waits for.
     waits_for: usize,
     /// When the last one of those that have returned did.
@@ -40,12 +40,12 @@ struct Slot {
     returned: Option<Nanos>,
 }
 
-struct Board {
+struct CallBoard {
     reader: TraceReader<Box<dyn BufRead + Send>>,
-    pace: Pace,
+    pace: ReplayPace,
     begun: Nanos,
     /// The calls from number `first` on.
-    window: VecDeque<Slot>,
+    window: VecDeque<CallSlot>,
     first: u64,
     /// When, and which.
     due: BinaryHeap<Reverse<(Nanos, u64)>>,
@@ -54,12 +54,12 @@ struct Board {
     is_read: bool,
     idle: usize,
     tasks: Vec<JoinHandle<()>>,
-    done: Replayed,
+    done: ReplayFigures,
     failed: Option<TraceError>,
 }
 
-struct Stage {
-    board: Mutex<Board>,
+struct ReplayStage {
+    board: Mutex<CallBoard>,
     changed: Condvar,
     player: Player,
 }
@@ -71,11 +71,11 @@ struct Stage {
 pub fn replay(
     trace: &Arc<dyn TraceSource>,
     fs: &Arc<dyn FileSystem>,
-    (pace, observer): (Pace, Arc<dyn Observer>),
-    plan: Plan,
-) -> Result<Replayed> {
+    (pace, observer): (ReplayPace, Arc<dyn ReplayObserver>),
+    plan: ReplayPlan,
+) -> Result<ReplayFigures> {
     let begun = now();
-    let board = Board {
+    let board = CallBoard {
         reader: trace.read()?,
         pace,
         begun,
@@ -86,11 +86,12 @@ pub fn replay(
         is_read: false,
         idle: 0,
         tasks: Vec::new(),
-        done: Replayed::default(),
+        done: ReplayFigures::default(),
         failed: None,
     };
+    let tail = if pace == ReplayPace::Recorded { plan.tail } else { Duration::ZERO };
     let player = Player::new(fs, observer, plan);
-    let stage = Arc::new(Stage { board: Mutex::new(board), changed: Condvar::new(), player });
+    let stage = Arc::new(ReplayStage { board: Mutex::new(board), changed: Condvar::new(), player });
     work(&stage);
     loop {
         let Some(task) = stage.board.lock().tasks.pop() else { break };
@@ -101,18 +102,19 @@ pub fn replay(
     if let Some(e) = board.failed.take() {
         return Err(e);
     }
+    board.done.elapsed += tail;
     Ok(std::mem::take(&mut board.done))
 }
 
 /// What one task does, until there is nothing left.
-fn work(stage: &Arc<Stage>) {
+fn work(stage: &Arc<ReplayStage>) {
     let mut board = stage.board.lock();
     loop {
         board.read_ahead();
         let time = now();
         let next = board.due.peek().map(|Reverse(due)| *due);
         match next {
-            Some((at, number)) if at <= time || board.pace == Pace::FlatOut => {
+            Some((at, number)) if at <= time || board.pace == ReplayPace::FlatOut => {
                 board.due.pop();
                 let Some(call) = board.call_of(number) else { continue };
                 // Another one that is due has somebody, too.
@@ -147,17 +149,17 @@ fn work(stage: &Arc<Stage>) {
     }
 }
 
-impl Board {
+impl CallBoard {
     fn has_ended(&self) -> bool {
         self.is_read && self.due.is_empty() && self.window.is_empty()
     }
 
-    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+    fn slot(&mut self, number: u64) -> Option<&mut CallSlot> {
         let place = number.checked_sub(self.first)?;
         self.window.get_mut(usize::try_from(place).ok()?)
     }
 
-    fn call_of(&mut self, number: u64) -> Option<Call> {
+    fn call_of(&mut self, number: u64) -> Option<TraceCall> {
         self.slot(number)?.call.take()
     }
 
@@ -165,7 +167,7 @@ impl Board {
     fn read_ahead(&mut self) {
         while !self.is_read && self.window.len() < AHEAD {
             match self.reader.next_entry() {
-                Ok(Some(Entry::Call(call))) => self.add(call),
+                Ok(Some(TraceEntry::Call(call))) => self.add(call),
                 Ok(Some(_)) => {}
                 Ok(None) => self.is_read = true,
                 Err(e) => {
@@ -176,7 +178,7 @@ impl Board {
         }
     }
 
-    fn add(&mut self, call: Call) {
+    fn add(&mut self, call: TraceCall) {
         let number = self.first + self.window.len() as u64;
         let (mut waits_for, mut after) = (0, self.begun);
         for back in &call.after {
@@ -192,8 +194,13 @@ impl Board {
                 None => after = after.max(self.past_of(before)),
             }
         }
-        let slot =
-            Slot { call: Some(call), waits_for, after, waited_for_by: Vec::new(), returned: None };
+        let slot = CallSlot {
+            call: Some(call),
+            waits_for,
+            after,
+            waited_for_by: Vec::new(),
+            returned: None,
+        };
         if waits_for == 0 {
             self.due.push(Reverse((self.due_at(&slot), number)));
         }
@@ -207,16 +214,22 @@ impl Board {
         place.and_then(|place| self.past.get(place)).copied().unwrap_or(self.begun)
     }
 
-    fn due_at(&self, slot: &Slot) -> Nanos {
+    fn due_at(&self, slot: &CallSlot) -> Nanos {
         let think = slot.call.as_ref().map_or(0, |call| call.think);
         match self.pace {
-            Pace::Recorded => slot.after + Duration::from_nanos(think),
-            Pace::FlatOut => slot.after,
+            ReplayPace::Recorded => slot.after + Duration::from_nanos(think),
+            ReplayPace::FlatOut => slot.after,
         }
     }
 
     /// A call has returned: counts it, and sees what is due now.
-    fn returned(&mut self, number: u64, call: &Call, (began, ended): (Nanos, Nanos), made: Made) {
+    fn returned(
+        &mut self,
+        number: u64,
+        call: &TraceCall,
+        (began, ended): (Nanos, Nanos),
+        made: CallOutcome,
+    ) {
         self.count(number, call, ended.since(began), made);
         self.done.elapsed = self.done.elapsed.max(ended.since(self.begun));
         let waiting = self.slot(number).map(|slot| {
@@ -244,19 +257,19 @@ impl Board {
         }
     }
 
-    fn count(&mut self, number: u64, call: &Call, took: Duration, made: Made) {
+    fn count(&mut self, number: u64, call: &TraceCall, took: Duration, made: CallOutcome) {
         let done = &mut self.done;
         let result = match made {
-            Made::Returned(result) => result,
-            Made::Missing(what) => {
+            CallOutcome::Returned(result) => result,
+            CallOutcome::Missing(what) => {
                 return done.differences.add(number, format!("{}: {what}", call.op));
             }
         };
         done.calls += 1;
         done.times.entry(call.op).or_default().add(took);
         match call.op {
-            Op::Read => done.bytes.0 += u64::try_from(result).unwrap_or(0),
-            Op::Write => done.bytes.1 += u64::try_from(result).unwrap_or(0),
+            CallOp::Read => done.bytes.0 += u64::try_from(result).unwrap_or(0),
+            CallOp::Write => done.bytes.1 += u64::try_from(result).unwrap_or(0),
             _ => {}
         }
         if differs(call, result) {
@@ -268,9 +281,9 @@ impl Board {
 }
 
 /// Whether a result is another one. How many names a request lists is the file system's affair.
-fn differs(call: &Call, result: i64) -> bool {
+fn differs(call: &TraceCall, result: i64) -> bool {
     match call.op {
-        Op::List => (call.result < 0) != (result < 0),
+        CallOp::List => (call.result < 0) != (result < 0),
         _ => call.result != result,
     }
 }
@@ -288,47 +301,48 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::format::{End, Header, Names, Source, Thread, VERSION};
-    use crate::order::Order;
+    use crate::format::{NameForm, TraceEnd, TraceHeader, TraceOrigin, TraceThread, VERSION};
+    use crate::order::CallOrder;
     use crate::writer::TraceWriter;
 
-    fn header() -> Header {
-        Header {
+    fn header() -> TraceHeader {
+        TraceHeader {
             format: crate::format::FORMAT.into(),
             version: VERSION,
-            source: Source::Synthetic,
+            source: TraceOrigin::Synthetic,
             program: vec!["test".into()],
             trip: None,
             direct: false,
-            names: Names::Kept,
+            names: NameForm::Kept,
             not_seen: Vec::new(),
         }
     }
 
-    fn trace(calls: Vec<Call>) -> Arc<dyn TraceSource> {
+    fn trace(calls: Vec<TraceCall>) -> Arc<dyn TraceSource> {
         edited(calls, |_| ())
     }
 
-    fn edited(calls: Vec<Call>, edit: impl Fn(&mut Call)) -> Arc<dyn TraceSource> {
+    fn edited(calls: Vec<TraceCall>, edit: impl Fn(&mut TraceCall)) -> Arc<dyn TraceSource> {
         let mut writer = TraceWriter::new(Vec::new(), &header()).unwrap();
-        let mut order = Order::new(0);
+        let mut order = CallOrder::new(0);
         let mut threads: BTreeMap<u32, ()> = BTreeMap::new();
         for mut call in calls {
             if threads.insert(call.thread, ()).is_none() {
-                let thread = Thread {
+                let thread = TraceThread {
                     thread: call.thread,
                     process: call.thread,
                     parent: None,
                     name: String::new(),
+                    waited: Vec::new(),
                 };
                 order.thread(&thread);
-                writer.add(&Entry::Thread(thread)).unwrap();
+                writer.add(&TraceEntry::Thread(thread)).unwrap();
             }
             order.call(&mut call);
             edit(&mut call);
-            writer.add(&Entry::Call(call)).unwrap();
+            writer.add(&TraceEntry::Call(call)).unwrap();
         }
-        let end = End { calls: 0, at: 0, status: Some(0), interrupted: false };
+        let end = TraceEnd { calls: 0, at: 0, status: Some(0), interrupted: false };
         Arc::new(writer.end(end).unwrap())
     }
 
@@ -336,26 +350,31 @@ mod tests {
     fn it_thinks_as_long_as_it_did() {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn FileSystem> = Arc::new(steadfast_vfs::HostFs::open(folder.path()).unwrap());
-        let named = |op, start, name: &str| Call {
+        let named = |op, start, name: &str| TraceCall {
             dir: Some(0),
             name: name.into(),
-            ..Call::new(op, 1, start, start + 10)
+            ..TraceCall::new(op, 1, start, start + 10)
         };
-        let create = Call { file: Some(1), handle: Some(1), ..named(Op::Create, 0, "a") };
-        let create = Call { flags: vec![crate::format::Flag::Write], ..create };
-        let write = |start, len| Call {
+        let create = TraceCall { file: Some(1), handle: Some(1), ..named(CallOp::Create, 0, "a") };
+        let create = TraceCall { flags: vec![crate::format::CallFlag::Write], ..create };
+        let write = |start, len| TraceCall {
             file: Some(1),
             handle: Some(1),
             len,
             result: len as i64,
-            ..Call::new(Op::Write, 1, start, start + 10)
+            ..TraceCall::new(CallOp::Write, 1, start, start + 10)
         };
         let second = 30_000_000;
-        let calls =
-            vec![create, write(20, 100), write(second, 50), named(Op::Unlink, second + 20, "b")];
+        let calls = vec![
+            create,
+            write(20, 100),
+            write(second, 50),
+            named(CallOp::Unlink, second + 20, "b"),
+        ];
         let trace = trace(calls);
         let (found, end) =
-            super::super::run(&trace, &fs, (Pace::Recorded, Arc::new(())), || Ok(())).unwrap();
+            super::super::run(&trace, &fs, (ReplayPace::Recorded, Arc::new(())), || Ok(()))
+                .unwrap();
         assert_eq!((found.calls, end.calls, found.bytes), (4, 4, (0, 150)));
         assert!(found.elapsed >= Duration::from_millis(29), "{:?}", found.elapsed);
         let kinds: Vec<&String> = found.differences.kinds.keys().collect();
@@ -366,28 +385,28 @@ mod tests {
     /// Without the edge the second thread is too early: the replay says so.
     #[test]
     fn a_lost_edge_is_a_difference() {
-        let named = |op, thread, start, name: &str| Call {
+        let named = |op, thread, start, name: &str| TraceCall {
             dir: Some(0),
             name: name.into(),
             file: Some(1),
-            ..Call::new(op, thread, start, start + 10)
+            ..TraceCall::new(op, thread, start, start + 10)
         };
-        let make = |start| Call {
+        let make = |start| TraceCall {
             handle: Some(1),
-            flags: vec![crate::format::Flag::Write],
-            ..named(Op::Create, 1, start, "a")
+            flags: vec![crate::format::CallFlag::Write],
+            ..named(CallOp::Create, 1, start, "a")
         };
-        let looked = named(Op::Lookup, 2, 40_000_100, "a");
+        let looked = named(CallOp::Lookup, 2, 40_000_100, "a");
         let differences = |keeps: bool| {
             let folder = tempfile::tempdir().unwrap();
             let fs: Arc<dyn FileSystem> =
                 Arc::new(steadfast_vfs::HostFs::open(folder.path()).unwrap());
             let trace = edited(vec![make(40_000_000), looked.clone()], |call| {
-                if !keeps && call.op == Op::Lookup {
+                if !keeps && call.op == CallOp::Lookup {
                     call.after.clear();
                 }
             });
-            let how: (Pace, Arc<dyn Observer>) = (Pace::Recorded, Arc::new(()));
+            let how: (ReplayPace, Arc<dyn ReplayObserver>) = (ReplayPace::Recorded, Arc::new(()));
             super::super::run(&trace, &fs, how, || Ok(())).unwrap().0.differences.calls
         };
         assert_eq!((differences(true), differences(false)), (0, 1));

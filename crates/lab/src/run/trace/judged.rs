@@ -5,32 +5,32 @@ use std::collections::{BTreeSet, HashMap};
 use steadfast_crash::account::{Account, Action, Call as Told, CallId, History, Object};
 use steadfast_crash::risk::LARGEST;
 use steadfast_runtime::Mutex;
-use steadfast_trace::format::{Call, Flag, Op};
-use steadfast_trace::replay::{Observer, Paths};
+use steadfast_trace::format::{CallFlag, CallOp, TraceCall};
+use steadfast_trace::replay::{CallPaths, ReplayObserver};
 use steadfast_vfs::{FileSystem, TransactMask};
 
 /// Tells the account.
-pub(super) struct Judged {
+pub(super) struct ReplayAccount {
     account: Account,
     /// With data=transact an fsync need not be a promise.
     fsync_promises: bool,
-    known: Mutex<Known>,
+    known: Mutex<AccountState>,
 }
 
 #[derive(Default)]
-struct Known {
+struct AccountState {
     objects: HashMap<u64, Object>,
     begun: HashMap<u64, CallId>,
     /// Files that are not judged: too large, or changed by what the account does not know.
     left_out: BTreeSet<Object>,
 }
 
-impl Judged {
+impl ReplayAccount {
     /// Of a replay on `fs`.
-    pub fn new(account: Account, fs: &dyn FileSystem) -> Judged {
+    pub fn new(account: Account, fs: &dyn FileSystem) -> ReplayAccount {
         let promises =
             fs.transact_policy().map_or(true, |policy| policy.mask.intersects(TransactMask::FSYNC));
-        Judged { account, fsync_promises: promises, known: Mutex::default() }
+        ReplayAccount { account, fsync_promises: promises, known: Mutex::default() }
     }
 
     /// What was done and promised.
@@ -41,49 +41,53 @@ impl Judged {
     }
 
     /// What the account is told, and of a file that is made the object.
-    fn told(&self, call: &Call, paths: &Paths) -> Option<CallId> {
+    fn told(&self, call: &TraceCall, paths: &CallPaths) -> Option<CallId> {
         let object = || self.known.lock().objects.get(&call.file?).copied();
         let path = || paths.path.as_deref();
         let change = |action| Some(self.account.begin(Told::Change(object()?, action)));
         match call.op {
-            Op::Create => {
+            CallOp::Create => {
                 let id = self.account.begin(Told::Create(path()?));
                 self.known.lock().objects.insert(call.file?, id.object);
                 Some(id)
             }
-            Op::Open if call.has(Flag::Truncate) => change(Action::EMPTY),
-            Op::Write => {
+            CallOp::Open if call.has(CallFlag::Truncate) => change(Action::EMPTY),
+            CallOp::Write => {
                 let object = object()?;
                 self.too_large(object, call.offset.saturating_add(call.len));
                 Some(self.account.begin(Told::Write(object, call.offset, call.len)))
             }
-            Op::Truncate => {
+            CallOp::Truncate => {
                 self.too_large(object()?, call.offset);
                 change(Action::Resize { size: call.offset })
             }
-            Op::Punch | Op::Zero => change(Action::Clear { offset: call.offset, len: call.len }),
-            Op::Allocate | Op::Reserve => {
-                let keep_size = call.op == Op::Reserve;
+            CallOp::Punch | CallOp::Zero => {
+                change(Action::Clear { offset: call.offset, len: call.len })
+            }
+            CallOp::Allocate | CallOp::Reserve => {
+                let keep_size = call.op == CallOp::Reserve;
                 self.too_large(object()?, call.offset.saturating_add(call.len));
                 change(Action::Allocate { offset: call.offset, len: call.len, keep_size })
             }
-            Op::Collapse | Op::Insert => {
+            CallOp::Collapse | CallOp::Insert => {
                 self.known.lock().left_out.insert(object()?);
                 None
             }
-            Op::Mkdir => Some(self.account.begin(Told::MakeFolder(path()?))),
-            Op::Rmdir => Some(self.account.begin(Told::RemoveFolder(path()?))),
-            Op::Unlink => Some(self.account.begin(Told::Remove(path()?))),
-            Op::Rename => Some(self.account.begin(Told::Rename(path()?, paths.to.as_deref()?))),
-            Op::Exchange => Some(self.account.begin(Told::Exchange(path()?, paths.to.as_deref()?))),
-            Op::Link => Some(self.account.begin(Told::Link(path()?, paths.to.as_deref()?))),
-            Op::Fsync | Op::Fdatasync if self.fsync_promises => {
+            CallOp::Mkdir => Some(self.account.begin(Told::MakeFolder(path()?))),
+            CallOp::Rmdir => Some(self.account.begin(Told::RemoveFolder(path()?))),
+            CallOp::Unlink => Some(self.account.begin(Told::Remove(path()?))),
+            CallOp::Rename => Some(self.account.begin(Told::Rename(path()?, paths.to.as_deref()?))),
+            CallOp::Exchange => {
+                Some(self.account.begin(Told::Exchange(path()?, paths.to.as_deref()?)))
+            }
+            CallOp::Link => Some(self.account.begin(Told::Link(path()?, paths.to.as_deref()?))),
+            CallOp::Fsync | CallOp::Fdatasync if self.fsync_promises => {
                 Some(self.account.begin(Told::SyncFile(object()?)))
             }
-            Op::Fsyncdir if self.fsync_promises => {
+            CallOp::Fsyncdir if self.fsync_promises => {
                 Some(self.account.begin(Told::SyncFolder(path().unwrap_or(""))))
             }
-            Op::Sync => Some(self.account.begin(Told::SyncAll)),
+            CallOp::Sync => Some(self.account.begin(Told::SyncAll)),
             _ => None,
         }
     }
@@ -95,7 +99,7 @@ impl Judged {
     }
 }
 
-impl Observer for Judged {
+impl ReplayObserver for ReplayAccount {
     fn made(&self, file: u64, path: &str, regular: Option<u64>) -> Option<u64> {
         let size = regular?;
         let created = self.account.begin(Told::Create(path));
@@ -115,14 +119,14 @@ impl Observer for Judged {
         self.account.end(&everything);
     }
 
-    fn begins(&self, number: u64, call: &Call, paths: &Paths) -> Option<u64> {
+    fn begins(&self, number: u64, call: &TraceCall, paths: &CallPaths) -> Option<u64> {
         let id = self.told(call, paths)?;
-        let tag = (call.op == Op::Write).then_some(id.tag);
+        let tag = (call.op == CallOp::Write).then_some(id.tag);
         self.known.lock().begun.insert(number, id);
         tag
     }
 
-    fn ended(&self, number: u64, _: &Call, succeeded: bool, durable: bool) {
+    fn ended(&self, number: u64, _: &TraceCall, succeeded: bool, durable: bool) {
         let begun = self.known.lock().begun.remove(&number);
         match begun.filter(|_| succeeded) {
             Some(id) if durable && self.fsync_promises => self.account.end_durable(&id),

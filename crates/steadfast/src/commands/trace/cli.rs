@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 /// Record and replay the file-system calls of programs.
 #[derive(Debug, Subcommand)]
-pub enum Trace {
+pub enum TraceCommand {
     /// Run a program and record what it asks of the file system
     #[command(after_help = "\
 Examples:
@@ -127,7 +127,7 @@ pub struct TraceReplay {
     pub folder: PathBuf,
     /// How fast the calls come
     #[arg(long = "as", value_name = "HOW", default_value = "recorded")]
-    pub pace: Pace,
+    pub pace: PaceOption,
     /// The same as --as flat-out
     #[arg(long, conflicts_with = "pace")]
     pub flat_out: bool,
@@ -141,17 +141,17 @@ pub struct TraceReplay {
 
 impl TraceReplay {
     /// How fast the calls come.
-    pub fn pace(&self) -> steadfast_trace::replay::Pace {
-        match self.flat_out || self.pace == Pace::FlatOut {
-            true => steadfast_trace::replay::Pace::FlatOut,
-            false => steadfast_trace::replay::Pace::Recorded,
+    pub fn pace(&self) -> steadfast_trace::replay::ReplayPace {
+        match self.flat_out || self.pace == PaceOption::FlatOut {
+            true => steadfast_trace::replay::ReplayPace::FlatOut,
+            false => steadfast_trace::replay::ReplayPace::Recorded,
         }
     }
 }
 
 /// How fast the calls come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pace {
+pub enum PaceOption {
     /// The program thinks as long as it did
     Recorded,
     /// The program does not think

@@ -17,14 +17,14 @@ const EVERY: Duration = Duration::from_millis(100);
 const NO_FILES: [&str; 3] = ["/dev/", "/proc/", "/sys/"];
 
 /// Looks again and again, until it is asked.
-pub struct Elsewhere {
+pub struct OutsideFiles {
     stop: Arc<AtomicBool>,
     looking: Option<JoinHandle<BTreeSet<PathBuf>>>,
 }
 
-impl Elsewhere {
+impl OutsideFiles {
     /// Of a process and what it has started.
-    pub fn look(process: u32, folder: &Path) -> Elsewhere {
+    pub fn look(process: u32, folder: &Path) -> OutsideFiles {
         let (stop, folder) = (Arc::new(AtomicBool::new(false)), folder.to_owned());
         let stopped = Arc::clone(&stop);
         let look = move || {
@@ -37,7 +37,7 @@ impl Elsewhere {
         };
         // Without a thread nothing is said of it.
         let looking = std::thread::Builder::new().name("elsewhere".into()).spawn(look).ok();
-        Elsewhere { stop, looking }
+        OutsideFiles { stop, looking }
     }
 
     /// What was seen.

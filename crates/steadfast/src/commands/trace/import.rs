@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 use steadfast_trace::TraceError;
-use steadfast_trace::import::{ImportOptions, Input, import};
+use steadfast_trace::import::{ImportOptions, TextInput, import};
 
 use super::cli::{TimeUnit, TraceImport};
 use crate::commands::lab::outputs;
@@ -54,7 +54,7 @@ pub fn run(args: &TraceImport, out: &mut dyn Write) -> Result<CommandEnd> {
     Ok(CommandEnd::Good)
 }
 
-fn input(path: &Path) -> Result<Input, Usage> {
+fn input(path: &Path) -> Result<TextInput, Usage> {
     let wrong = |e: std::io::Error| Usage(format!("{}: {e}", path.display()));
     let file = File::open(path).map_err(wrong)?;
     let about = file.metadata().map_err(wrong)?;
@@ -65,5 +65,9 @@ fn input(path: &Path) -> Result<Input, Usage> {
     let changed = about.modified().ok().and_then(|changed| changed.elapsed().ok());
     let written = made.zip(changed).and_then(|(made, changed)| made.checked_sub(changed));
     let written_seconds = written.map(|time| time.as_secs_f64()).filter(|_| about.size() > 0);
-    Ok(Input { name: PathBuf::from(path), text: Box::new(BufReader::new(file)), written_seconds })
+    Ok(TextInput {
+        name: PathBuf::from(path),
+        text: Box::new(BufReader::new(file)),
+        written_seconds,
+    })
 }

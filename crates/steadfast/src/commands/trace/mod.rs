@@ -14,16 +14,16 @@ use anyhow::Result;
 use steadfast_trace::TraceError;
 
 use crate::{CommandEnd, Usage};
-use cli::Trace;
-pub use replay::peak_memory;
+use cli::TraceCommand;
+pub use replay::{in_folder, peak_memory};
 
 /// Runs one of the commands.
-pub fn run(command: &Trace, out: &mut dyn Write) -> Result<CommandEnd> {
+pub fn run(command: &TraceCommand, out: &mut dyn Write) -> Result<CommandEnd> {
     match command {
-        Trace::Record(args) => record::run(args),
-        Trace::Import(args) => import::run(args, out),
-        Trace::Show(args) => show::run(args, out),
-        Trace::Replay(args) => replay::run(args, out),
+        TraceCommand::Record(args) => record::run(args),
+        TraceCommand::Import(args) => import::run(args, out),
+        TraceCommand::Show(args) => show::run(args, out),
+        TraceCommand::Replay(args) => replay::run(args, out),
     }
 }
 

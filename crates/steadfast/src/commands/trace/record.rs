@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use steadfast_fuse::{FuseMount, MountError, Options, Serving};
-use steadfast_trace::format::{FORMAT, Header, Names, Source, Trip, VERSION};
-use steadfast_trace::record::{Recorded, RecordedFs};
+use steadfast_trace::format::{FORMAT, NameForm, TraceHeader, TraceOrigin, Trip, VERSION};
+use steadfast_trace::record::{RecordedFs, RecordingSummary};
 use steadfast_vfs::{FileSystem, HostFs};
 
 use super::cli::TraceRecord;
-use super::elsewhere::Elsewhere;
+use super::elsewhere::OutsideFiles;
 use crate::commands::crash::stops;
 use crate::commands::lab::outputs::Output;
 use crate::commands::whole_file;
@@ -59,16 +59,19 @@ pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
         let mut command = Command::new(&program);
         command.args(arguments).current_dir(&folder);
         let child = command.spawn().map_err(|e| Usage(format!("{name}: {e}")))?;
-        let elsewhere = Elsewhere::look(child.id(), &folder);
+        let elsewhere = OutsideFiles::look(child.id(), &folder);
         let ended = wait(child, &stops);
         Ok((trip, ended, elsewhere.end()))
     });
-    let left = unmount(&mut serving);
+    let at = recorded.time();
+    let left = unmount(&mut serving, &stops);
     let (trip, (status, interrupted), elsewhere) = ran?;
     left?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    let whole = recorded.end(code, interrupted).context("writing the trace")?;
-    keep(&output, written)?;
+    let whole = recorded.end(at, code, interrupted);
+    let whole = whole.map_err(|e| Usage(format!("writing the trace: {e}")))?;
+    // Status 1 is for what was found: this is not.
+    keep(&output, written).map_err(|e| Usage(terminal::with_causes(&e)))?;
     stops::end_with_signals();
     report(args, &whole, trip, &elsewhere);
     Ok(match code.and_then(|code| u8::try_from(code).ok()) {
@@ -103,7 +106,7 @@ fn found(name: &str) -> Result<PathBuf, Usage> {
     }
 }
 
-fn header(args: &TraceRecord) -> Header {
+fn header(args: &TraceRecord) -> TraceHeader {
     let mut not_seen = vec![
         "sync(2) and syncfs(2), which do not reach a mount of this kind".to_owned(),
         "RWF_SYNC and RWF_DSYNC of single writes".to_owned(),
@@ -112,14 +115,14 @@ fn header(args: &TraceRecord) -> Header {
     if !args.direct {
         not_seen.push("reads that the kernel answered from its page cache (--direct)".to_owned());
     }
-    Header {
+    TraceHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
-        source: Source::Record,
+        source: TraceOrigin::Record,
         program: args.program.clone(),
         trip: None,
         direct: args.direct,
-        names: if args.hash_names { Names::Hashed } else { Names::Kept },
+        names: if args.hash_names { NameForm::Hashed } else { NameForm::Kept },
         not_seen,
     }
 }
@@ -163,19 +166,30 @@ fn wait(mut child: Child, stops: &AtomicUsize) -> (ExitStatus, bool) {
     }
 }
 
-fn unmount(serving: &mut Serving) -> Result<()> {
-    match serving.unmount() {
-        Ok(_) => Ok(()),
-        Err(MountError::Busy { .. } | MountError::Held { .. }) => {
-            terminal::note(
-                "note: something that the program has started still works in the folder: it is \
-                 recorded no more",
-            );
-            // OK to ignore: what still uses it is served as long as this process lives.
-            let _ = serving.unmount_lazily();
-            Ok(())
+/// What the program has left running is served until it ends, or until somebody asks to stop: it
+/// would lose its files.
+fn unmount(serving: &mut Serving, stops: &AtomicUsize) -> Result<()> {
+    let (mut is_said, asked) = (false, stops.load(Ordering::Relaxed));
+    loop {
+        match serving.unmount() {
+            Ok(_) => return Ok(()),
+            Err(e @ (MountError::Busy { .. } | MountError::Held { .. })) => {
+                if stops.load(Ordering::Relaxed) > asked {
+                    terminal::note(&format!("note: {e}; what still works there loses its files"));
+                    // OK to ignore: what still uses it is served as long as this process lives.
+                    let _ = serving.unmount_lazily();
+                    return Ok(());
+                }
+                if !is_said {
+                    is_said = true;
+                    terminal::note(
+                        "note: something that the program has started still works in the folder, \
+                         and is recorded until it ends (Ctrl-C: no longer)",
+                    );
+                }
+            }
+            Err(e) => return Err(e.into()),
         }
-        Err(e) => Err(e.into()),
     }
 }
 
@@ -190,13 +204,13 @@ fn keep(output: &Output, mut written: File) -> Result<()> {
     whole_file::write_by(path, copy).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn report(args: &TraceRecord, whole: &Recorded, trip: Trip, elsewhere: &[PathBuf]) {
+fn report(args: &TraceRecord, whole: &RecordingSummary, trip: Trip, elsewhere: &[PathBuf]) {
     let us = |ns: u64| ns as f64 / 1e3;
     let seconds = whole.at as f64 / 1e9;
     let calls = terminal::counted(whole.calls, "call");
     terminal::note(&format!(
-        "recorded {calls} in {seconds:.3} s to {}; a trip through the mount took {:.1} us ({:.1} to \
-         {:.1}, {} calls), which is taken off",
+        "recorded {calls} in {seconds:.3} s to {}; a trip through the mount took {:.1} us ({:.1} \
+         to {:.1}, {} calls), which is taken off",
         args.output.display(),
         us(trip.median_ns),
         us(trip.least_ns),

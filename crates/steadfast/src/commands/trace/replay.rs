@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use steadfast_trace::replay::{self, Differences, TraceFile, TraceSource};
+use steadfast_trace::format::TraceEnd;
+use steadfast_trace::replay::{
+    self, Differences, ReplayFigures, ReplayPace, TraceFile, TraceSource,
+};
 use steadfast_vfs::{FileSystem, HostFs};
 
 use super::cli::TraceReplay;
@@ -19,18 +22,8 @@ const KINDS: usize = 10;
 
 /// Replays, and says how long it took and what came out otherwise.
 pub fn run(args: &TraceReplay, out: &mut dyn Write) -> Result<CommandEnd> {
-    let trace: Arc<dyn TraceSource> =
-        Arc::new(TraceFile { path: args.file.clone(), partial: args.partial });
-    trace.read().map_err(wrong(&args.file))?;
-    let folder = below(&args.folder)?;
-    let fs: Arc<dyn FileSystem> = Arc::new(HostFs::open(folder.path())?);
-    let ran =
-        replay::run(&trace, &fs, (args.pace(), Arc::new(())), || Ok(())).map_err(wrong(&args.file));
-    drop(fs);
-    folder
-        .close()
-        .with_context(|| format!("removing what was made in {}", args.folder.display()))?;
-    let (found, end) = ran?;
+    let source = TraceFile { path: args.file.clone(), partial: args.partial };
+    let (found, end) = in_folder(source, &args.folder, args.pace())?;
     let (seconds, recorded) = (found.elapsed.as_secs_f64(), end.at as f64 / 1e9);
     let syncs = found.syncs();
     let ms = |share: f64| syncs.quantile(share).map(|took| took.as_secs_f64() * 1e3);
@@ -76,7 +69,24 @@ pub fn said(differences: &Differences, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn below(folder: &Path) -> Result<tempfile::TempDir, Usage> {
+/// Replays in a folder of its own below one of this machine, which is removed again.
+pub fn in_folder(
+    source: TraceFile,
+    below: &Path,
+    pace: ReplayPace,
+) -> Result<(ReplayFigures, TraceEnd)> {
+    let file = source.path.clone();
+    let trace: Arc<dyn TraceSource> = Arc::new(source);
+    trace.read().map_err(wrong(&file))?;
+    let folder = made_in(below)?;
+    let fs: Arc<dyn FileSystem> = Arc::new(HostFs::open(folder.path())?);
+    let ran = replay::run(&trace, &fs, (pace, Arc::new(())), || Ok(()));
+    drop(fs);
+    folder.close().with_context(|| format!("removing what was made in {}", below.display()))?;
+    Ok(ran.map_err(wrong(&file))?)
+}
+
+fn made_in(folder: &Path) -> Result<tempfile::TempDir, Usage> {
     let made = tempfile::Builder::new().prefix("steadfast-replay-").tempdir_in(folder);
     made.map_err(|e| Usage(format!("{}: {e}", folder.display())))
 }

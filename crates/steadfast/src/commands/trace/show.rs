@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
-use steadfast_trace::format::{Call, Entry, Op};
+use steadfast_trace::format::{CallOp, TraceCall, TraceEntry};
 use steadfast_trace::replay::{TraceFile, TraceSource};
 
 use super::cli::TraceShow;
@@ -16,7 +16,7 @@ use crate::{CommandEnd, document};
 
 /// What there is of one kind of call.
 #[derive(Default)]
-struct OfKind {
+struct CallCounts {
     calls: u64,
     failed: u64,
     bytes: u64,
@@ -28,19 +28,19 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
     let wrong = wrong(&args.file);
     let source = TraceFile { path: args.file.clone(), partial: args.partial };
     let mut trace = source.read().map_err(&wrong)?;
-    let mut kinds: BTreeMap<Op, OfKind> = BTreeMap::new();
+    let mut kinds: BTreeMap<CallOp, CallCounts> = BTreeMap::new();
     let (mut threads, mut files, mut bytes, mut last, mut think) = (0u64, 0u64, 0u64, 0u64, 0u64);
     while let Some(entry) = trace.next_entry().map_err(&wrong)? {
         match entry {
-            Entry::Thread(_) => threads += 1,
-            Entry::File(file) => (files, bytes) = (files + 1, bytes.saturating_add(file.size)),
-            Entry::End(_) => {}
-            Entry::Call(call) => {
+            TraceEntry::Thread(_) => threads += 1,
+            TraceEntry::File(file) => (files, bytes) = (files + 1, bytes.saturating_add(file.size)),
+            TraceEntry::End(_) => {}
+            TraceEntry::Call(call) => {
                 let of = kinds.entry(call.op).or_default();
                 of.calls += 1;
                 of.failed += u64::from(call.failed());
                 of.ns += call.end - call.start;
-                if matches!(call.op, Op::Read | Op::Write) {
+                if matches!(call.op, CallOp::Read | CallOp::Write) {
                     of.bytes += u64::try_from(call.result).unwrap_or(0);
                 }
                 (last, think) = (last.max(call.end), think + call.think);
@@ -53,7 +53,7 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
     let calls: u64 = kinds.values().map(|of| of.calls).sum();
     let (header, end) = (trace.header(), trace.end());
     if args.json {
-        let of = |(op, of): (&Op, &OfKind)| {
+        let of = |(op, of): (&CallOp, &CallCounts)| {
             let about = json!({ "calls": of.calls, "failed": of.failed, "bytes": of.bytes,
                 "seconds": of.ns as f64 / 1e9 });
             (op.to_string(), about)
@@ -102,7 +102,7 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
 }
 
 /// A call, on a line.
-fn line(call: &Call, out: &mut dyn Write) -> Result<()> {
+fn line(call: &TraceCall, out: &mut dyn Write) -> Result<()> {
     let at = call.start as f64 / 1e9;
     write!(out, "{at:12.6} {:>8} {:<10}", call.thread, call.op.to_string())?;
     let number = |what: &str, n: Option<u64>| n.map_or(String::new(), |n| format!(" {what} {n}"));

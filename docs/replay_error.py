@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""How far a replay's time is from that of the program itself.
+
+Records programs in the first folder, then, by turns, runs each in every folder and replays its
+trace there. Prints per program and folder the median of both and the error of the replay.
+
+    python3 docs/replay_error.py STEADFAST ROUNDS FOLDER [FOLDER ...]
+
+The folders are on the file systems that are compared; each run has a folder of its own below one.
+Programs that are not installed are left out, and named.
+"""
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROWS = "".join(f"insert into t values({n}, randomblob(100));" for n in range(300))
+MAIL = r"""
+import os, threading
+def deliver(task):
+    for n in range(25):
+        name = f"{task}.{n}"
+        with open(f"tmp/{name}", "wb") as f:
+            f.write(os.urandom(3000))
+            f.flush()
+            os.fsync(f.fileno())
+        os.rename(f"tmp/{name}", f"new/{name}")
+        folder = os.open("new", os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+os.mkdir("tmp"); os.mkdir("new")
+tasks = [threading.Thread(target=deliver, args=(t,)) for t in range(8)]
+[t.start() for t in tasks]; [t.join() for t in tasks]
+"""
+HELLO = 'fn main() { println!("{}", (1..9).map(|n| n * n).sum::<u32>()); }\n'
+
+
+def source(folder):
+    """A repository of 20 commits over 200 files, for git and rsync."""
+    os.makedirs(folder)
+    git = ["git", "-C", folder, "-c", "user.name=n", "-c", "user.email=e"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for commit in range(20):
+        for n in range(10):
+            with open(f"{folder}/f{commit}.{n}", "wb") as f:
+                f.write(os.urandom(2000) * 5)
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", str(commit)], check=True)
+
+
+def programs(repository):
+    crate = "cargo new -q --vcs none c && cd c && cp ../hello.rs src/main.rs && cargo build -q --offline"
+    return [
+        ("sqlite, rollback", "sqlite3", ["sqlite3", "db", "create table t(n,b);" + ROWS]),
+        ("sqlite, WAL", "sqlite3",
+         ["sqlite3", "db", "pragma journal_mode=wal; create table t(n,b);" + ROWS]),
+        ("git clone, gc", "git",
+         ["sh", "-c", f"git clone -q --no-local {repository} r && git -C r gc -q"]),
+        ("rsync", "rsync", ["rsync", "-a", f"{repository}/", "copy/"]),
+        ("mail, 8 tasks", "python3", ["python3", "-c", MAIL]),
+        ("cargo build", "cargo", ["sh", "-c", crate]),
+    ]
+
+
+def fresh(folder):
+    made = tempfile.mkdtemp(prefix="replay-error-", dir=folder)
+    with open(f"{made}/hello.rs", "w") as f:
+        f.write(HELLO)
+    return made
+
+
+def real(program, folder):
+    at = fresh(folder)
+    began = time.monotonic()
+    subprocess.run(program, cwd=at, check=True, stdout=subprocess.DEVNULL)
+    took = time.monotonic() - began
+    shutil.rmtree(at)
+    return took
+
+
+def main():
+    steadfast, rounds, *folders = sys.argv[1:]
+    steadfast = os.path.abspath(steadfast)
+    work = tempfile.mkdtemp(prefix="replay-error-")
+    source(f"{work}/repository")
+    errors = []
+    print(f"{'program':18}{'folder':24}{'program, s':>12}{'replay, s':>12}{'error':>9}  differences")
+    for name, needed, program in programs(f"{work}/repository"):
+        if not shutil.which(needed):
+            print(f"{name:18}left out: {needed} is not installed")
+            continue
+        trace = f"{work}/trace"
+        at = fresh(folders[0])
+        record = [steadfast, "trace", "record", "-o", trace, "--folder", at, "--", *program]
+        subprocess.run(record, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        shutil.rmtree(at)
+        times = {folder: ([], []) for folder in folders}
+        differences = {}
+        for _ in range(int(rounds)):
+            for folder in folders:
+                times[folder][0].append(real(program, folder))
+                replay = [steadfast, "trace", "replay", "--json", trace, folder]
+                out = subprocess.run(replay, stdout=subprocess.PIPE)
+                found = json.loads(out.stdout)
+                times[folder][1].append(found["seconds"])
+                differences[folder] = found["differences"]
+        for folder in folders:
+            ran, replayed = (statistics.median(t) for t in times[folder])
+            error = (replayed / ran - 1) * 100
+            errors.append(abs(error))
+            print(f"{name:18}{folder[-23:]:24}{ran:12.3f}{replayed:12.3f}{error:+8.1f}%  "
+                  f"{differences[folder]}", flush=True)
+    shutil.rmtree(work)
+    print(f"mean of the errors {statistics.mean(errors):.1f} %, the worst {max(errors):.1f} %")
+
+
+main()

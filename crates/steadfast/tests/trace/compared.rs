@@ -46,7 +46,8 @@ fn a_cut_can_be_shown() {
     d.prints(0, &["trace", "import", "s.txt", "--folder", "/w", "-o", "s.trace"]);
     let stack = "version = 2\nname = \"s\"\ntitle = \"t\"\n[workload]\ncuts = 4\n\
                  [workload.trace]\nfile = \"s.trace\"\n[device.d]\nkind = \"ssd\"\n\
-                 [[variant]]\nname = \"v\"\nlabel = \"l\"\ndisk = \"d\"\nmount = \"data=ordered\"\n";
+                 [[variant]]\nname = \"v\"\nlabel = \"l\"\ndisk = \"d\"\n\
+                 mount = \"data=ordered\"\n";
     fs::write(d.path().join("s.toml"), stack).unwrap();
     let shown = d.prints(0, &["crash", "show", "s.toml", "--variant", "v", "--cut", "2"]);
     assert!(shown.contains("fsync log") && shown.contains("write log: 77 bytes"), "{shown}");

@@ -132,7 +132,8 @@ fn an_ordinary_user_records() {
     let outer = format!(
         "mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse && \
          exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c '{}'",
-        "./steadfast trace record -o t.trace --folder work -- sh -c \"echo a > f; sync f; truncate -s 1 f\" && \
+        "./steadfast trace record -o t.trace --folder work -- \
+         sh -c \"echo a > f; sync f; truncate -s 1 f\" && \
          ./steadfast trace show t.trace"
     );
     let mut command = std::process::Command::new("unshare");

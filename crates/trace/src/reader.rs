@@ -4,15 +4,17 @@
 use std::collections::HashSet;
 use std::io::{BufRead, Read};
 
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::error::{Result, TraceError};
 use crate::format::{
     CallOp, FORMAT, ROOT, TraceCall, TraceEnd, TraceEntry, TraceHeader, VERSION, name_bytes,
 };
 
-/// Text of one frame, at most, in bytes: ours have one mebibyte.
-const FRAME_MAX: u64 = 64 << 20;
+/// So much text is unpacked at a time, about, in bytes: a frame may be of any length.
+const PIECE: usize = 1 << 20;
+/// Text of a line, at most, in bytes.
+const LINE_MAX: usize = 1 << 20;
 /// Where bytes of a file are, at most (as ext4's files).
 pub(crate) const BYTES_MAX: u64 = 1 << 44;
 /// Bytes of one call, at most (the kernel's MAX_RW_COUNT is less).
@@ -24,7 +26,9 @@ pub(crate) const TIME_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
 pub struct TraceReader<R: BufRead> {
     source: R,
     header: TraceHeader,
-    /// What is left of the frame.
+    /// The frame that is unpacked.
+    frame: Option<Box<FrameDecoder>>,
+    /// What was unpacked last.
     text: std::io::Cursor<Vec<u8>>,
     /// Of the last line read, from 1.
     line: u64,
@@ -54,6 +58,7 @@ impl<R: BufRead> TraceReader<R> {
         let mut reader = TraceReader {
             source,
             header,
+            frame: None,
             text: std::io::Cursor::default(),
             line: 0,
             calls: 0,
@@ -125,47 +130,63 @@ impl<R: BufRead> TraceReader<R> {
     }
 
     fn next_line(&mut self) -> Result<Option<String>> {
-        let mut text = String::new();
+        let damaged = |line: u64, what: &str| TraceError::Damaged(format!("line {line} {what}"));
+        let (mut text, number) = (Vec::new(), self.line + 1);
         loop {
-            let read = self.text.read_line(&mut text);
-            read.map_err(|_| TraceError::Damaged(format!("line {} is not UTF-8", self.line + 1)))?;
-            if text.ends_with('\n') {
-                self.line += 1;
-                text.pop();
-                return Ok(Some(text));
+            self.text.read_until(b'\n', &mut text)?;
+            if text.len() > LINE_MAX {
+                return Err(damaged(number, "is too long"));
             }
-            if !self.next_frame()? {
+            if text.last() == Some(&b'\n') {
+                self.line = number;
+                text.pop();
+                let text = String::from_utf8(text);
+                return text.map(Some).map_err(|_| damaged(number, "is not UTF-8"));
+            }
+            if !self.unpack()? {
                 return match text.is_empty() {
                     true => Ok(None),
-                    false => Err(TraceError::Damaged("its last line is not whole".into())),
+                    false => Err(damaged(number, "is not whole")),
                 };
             }
         }
     }
 
-    /// Unpacks the next frame; whether there is one.
-    fn next_frame(&mut self) -> Result<bool> {
-        if self.source.fill_buf()?.is_empty() {
-            return Ok(false);
-        }
-        let damaged = |what: String| TraceError::Damaged(what);
+    /// Unpacks a piece of a frame; whether there was one.
+    fn unpack(&mut self) -> Result<bool> {
         let after = format!("after line {}", self.line);
-        let mut text = std::mem::take(&mut self.text).into_inner();
-        text.clear();
-        let unpacked = StreamingDecoder::new(&mut self.source)
-            .map_err(|e| damaged(format!("what is {after} is not zstd ({e})")))?;
-        let mut bounded = unpacked.take(FRAME_MAX + 1);
-        bounded.read_to_end(&mut text).map_err(|e| damaged(format!("{after}: {e}")))?;
-        if text.len() as u64 > FRAME_MAX {
-            return Err(damaged(format!("{after} is a frame of more than {FRAME_MAX} bytes")));
+        let damaged =
+            |e: &dyn std::fmt::Display| TraceError::Damaged(format!("what is {after}: {e}"));
+        loop {
+            if self.frame.is_none() {
+                if self.source.fill_buf()?.is_empty() {
+                    return Ok(false);
+                }
+                let mut frame = FrameDecoder::new();
+                frame.init(&mut self.source).map_err(|e| damaged(&e))?;
+                self.frame = Some(Box::new(frame));
+            }
+            let Some(frame) = &mut self.frame else { return Ok(false) };
+            if !frame.is_finished() {
+                let piece = BlockDecodingStrategy::UptoBytes(PIECE);
+                frame.decode_blocks(&mut self.source, piece).map_err(|e| damaged(&e))?;
+            }
+            let mut text = std::mem::take(&mut self.text).into_inner();
+            text.clear();
+            frame.read_to_end(&mut text).map_err(|e| damaged(&e))?;
+            if frame.is_finished() && frame.can_collect() == 0 {
+                let (said, found) =
+                    (frame.get_checksum_from_data(), frame.get_calculated_checksum());
+                if said.is_some() && said != found {
+                    return Err(damaged(&"its checksum does not fit"));
+                }
+                self.frame = None;
+            }
+            self.text = std::io::Cursor::new(text);
+            if !self.text.get_ref().is_empty() {
+                return Ok(true);
+            }
         }
-        let decoder: FrameDecoder = bounded.into_inner().into_frame_decoder();
-        let (said, found) = (decoder.get_checksum_from_data(), decoder.get_calculated_checksum());
-        if said.is_some() && said != found {
-            return Err(damaged(format!("{after}: a checksum does not fit")));
-        }
-        self.text = std::io::Cursor::new(text);
-        Ok(true)
     }
 
     /// Looks at an entry, before anybody believes it.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use steadfast_crash::program::describe::counted;
 
 use crate::LabError;
-use crate::results::{FilesRow, Results, RiskRow, Spread, bytes};
+use crate::results::{FilesRow, Results, RiskRow, Spread, VariantInfo, bytes};
 use crate::scenario::Scenario;
 
 pub use text::text;
@@ -93,10 +93,10 @@ pub struct StackRow {
     pub is_control: bool,
 }
 
-/// The rows of a run, the fastest first.
-pub fn rows(results: &Results) -> Vec<StackRow> {
-    let mut rows: Vec<StackRow> =
-        results.variants.iter().filter_map(|v| row(results, &v.name, &v.label)).collect();
+/// The rows of a run, the fastest first. `more`: runs with further seeds that were not cut.
+pub fn rows(results: &Results, more: Option<&Results>) -> Vec<StackRow> {
+    let of = |v: &VariantInfo| row((results, more), &v.name, &v.label);
+    let mut rows: Vec<StackRow> = results.variants.iter().filter_map(of).collect();
     let first = results.variants.first().map(|v| v.name.clone()).unwrap_or_default();
     rows.iter_mut().for_each(|row| row.is_first = row.stack == first);
     let baseline = rows.iter().find(|row| row.is_first).map(|row| row.seconds.median());
@@ -113,8 +113,13 @@ pub fn rows(results: &Results) -> Vec<StackRow> {
     rows
 }
 
-fn row(results: &Results, stack: &str, label: &str) -> Option<StackRow> {
-    let speeds: Vec<&FilesRow> = results.all::<FilesRow>().filter(|r| r.variant == stack).collect();
+fn row(
+    (results, more): (&Results, Option<&Results>),
+    stack: &str,
+    label: &str,
+) -> Option<StackRow> {
+    let all = results.all::<FilesRow>().chain(more.into_iter().flat_map(Results::all::<FilesRow>));
+    let speeds: Vec<&FilesRow> = all.filter(|r| r.variant == stack).collect();
     let risks: Vec<&RiskRow> = results.all::<RiskRow>().filter(|r| r.variant == stack).collect();
     let first = speeds.first()?;
     let seconds: Vec<f64> = speeds.iter().map(|row| row.elapsed_seconds).collect();

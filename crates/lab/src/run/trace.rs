@@ -50,15 +50,8 @@ impl Workload for TraceLoad {
     }
 
     fn run(&self, of: Subject<'_>, part: Part, report: Report) -> Result<JobResult> {
-        let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
-        let (trace, pace) = (self.source(), self.0.pace());
-        let wrong = TraceLoad::wrong(&self.0.file);
         if part == Part::Speed {
-            let replayed = of.setting.on_stack(of.variant, Some(memory), move |stack| {
-                let fs: Arc<dyn FileSystem> = stack.mounted()?;
-                let nobody: Arc<dyn ReplayObserver> = Arc::new(());
-                Ok(replay::run(&trace, &fs, (pace, nobody), || Ok(())).map_err(wrong)?.0)
-            })?;
+            let replayed = self.replayed(of)?;
             return Ok(self.outcome(of, &replayed, ClockKind::Virtual));
         }
         let (Cuttable { machine, recorded, plan }, replayed) = self.cuttable(of)?;
@@ -87,6 +80,24 @@ impl Workload for TraceLoad {
 }
 
 impl TraceLoad {
+    /// The run that is measured and not cut: on the same used devices, with nothing noted.
+    fn replayed(&self, of: Subject<'_>) -> Result<ReplayFigures> {
+        let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
+        let (trace, pace) = (self.source(), self.0.pace());
+        let wrong = TraceLoad::wrong(&self.0.file);
+        let (_, (_, _, replayed)) =
+            recorded::recorded(of, (memory, false), move |fs, log, begin| {
+                let begin = || {
+                    begin().map_err(|e| TraceError::Prepare(e.to_string()))?;
+                    log.pause(true);
+                    Ok(())
+                };
+                let nobody: Arc<dyn ReplayObserver> = Arc::new(());
+                Ok(replay::run(&trace, fs, (pace, nobody), begin).map_err(wrong)?.0)
+            })?;
+        Ok(replayed)
+    }
+
     /// The run that is measured and cut.
     fn cuttable(&self, of: Subject<'_>) -> Result<(Cuttable, ReplayFigures)> {
         let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);

@@ -166,10 +166,10 @@ pub struct LabCompare {
     /// The program does not think: each call is made as soon as those before it allow
     #[arg(long)]
     pub flat_out: bool,
-    /// Runs with so many seeds, for the ranges
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// Runs with so many seeds, for the ranges; the first is cut
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
-    /// Power cuts of each run [default: 10]
+    /// Power cuts of each stack [default: 10]
     #[arg(long)]
     pub cuts: Option<u64>,
     /// Also replay it below a folder of this machine, and say how far that is from the recording

@@ -20,6 +20,9 @@ use crate::cli::LabCompare;
 use crate::terminal::{self, Progress};
 use crate::{CommandEnd, Usage, document};
 
+/// About what share of the time the run takes that is cut.
+const FIRST_SHARE: f64 = 0.8;
+
 /// Runs the trace on all stacks, and prints what was found.
 pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     let calls = calls(&args.trace)?;
@@ -33,14 +36,27 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     let [json_file, page] = outputs::tried(wanted, inputs)?;
     let checked = args.check.as_deref().map(|folder| check(args, folder)).transpose()?;
     let options = RunOptions { cuts: args.cuts, ..RunOptions::default() };
-    let seeds: Vec<u64> = (1..=args.seeds).collect();
+    // Cuts are drawn, and more of them of one run say as much as some of each.
+    let more_seeds: Vec<u64> = (2..=args.seeds).collect();
+    let uncut = RunOptions { cuts: Some(0), ..RunOptions::default() };
     let stop = stop_on_signals()?;
     let progress = Progress::start();
-    let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };
-    let results = run_seeds(&scenario, &options, &seeds, &watch);
+    let part = |from: f64, to: f64| {
+        let progress = &progress;
+        move |share: f64, what: &str| progress.set(from + (to - from) * share, what)
+    };
+    let first = if more_seeds.is_empty() { 1.0 } else { FIRST_SHARE };
+    let watch = Watch { progress: &part(0.0, first), stop: &stop };
+    let results = run_seeds(&scenario, &options, &[1], &watch);
+    let watch = Watch { progress: &part(first, 1.0), stop: &stop };
+    let more = match more_seeds.is_empty() || results.is_err() {
+        true => None,
+        false => Some(run_seeds(&scenario, &uncut, &more_seeds, &watch)),
+    };
     progress.finish();
     let results = results.map_err(to_anyhow)?;
-    let rows = rows(&results);
+    let more = more.transpose().map_err(to_anyhow)?;
+    let rows = rows(&results, more.as_ref());
     let body = || {
         json!({ "trace": args.trace, "calls": calls, "seeds": args.seeds,
         "sentences": sentences(&rows), "check": checked, "stacks": &rows, "notes": results.notes,

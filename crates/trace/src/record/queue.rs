@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::error::{Result, TraceError};
 use crate::format::{FileState, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread, Trip};
@@ -14,6 +14,8 @@ use crate::writer::TraceWriter;
 
 /// So many are on their way to the file, at most: who makes calls faster waits.
 const ON_THE_WAY: usize = 1 << 16;
+/// How often the thread looks for calls.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// A call, and its place in the order of all.
 pub(super) struct FinishedCall {
@@ -43,38 +45,55 @@ type WriterThread = JoinHandle<Result<RecordingSummary>>;
 
 /// The way to the file.
 pub(super) struct TraceQueue {
-    way: SyncSender<QueueMessage>,
+    way: Arc<Mutex<Vec<QueueMessage>>>,
     writing: Mutex<Option<WriterThread>>,
 }
 
 impl TraceQueue {
     pub fn new(out: Box<dyn Write + Send>, header: TraceHeader) -> Result<TraceQueue> {
-        let (way, messages) = sync_channel(ON_THE_WAY);
-        let write = move || OutputOrder::write(&messages, out, header);
+        let way = Arc::default();
+        let messages = Arc::clone(&way);
+        let write = move || OutputOrder::write(messages, out, header);
         let thread = std::thread::Builder::new().name("trace".into()).spawn(write)?;
         Ok(TraceQueue { way, writing: Mutex::new(Some(thread)) })
     }
 
-    // OK to ignore in all of these: a thread that is gone has failed, and `end` says why.
+    /// The thread looks by itself: to wake it for each call would cost more than the call.
+    fn send(&self, message: QueueMessage) {
+        loop {
+            let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
+            // A thread that is gone has failed, and `end` says why.
+            if way.len() < ON_THE_WAY || self.is_gone() {
+                return way.push(message);
+            }
+            drop(way);
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        writing.as_ref().is_none_or(JoinHandle::is_finished)
+    }
 
     pub fn begin(&self, trip: Option<Trip>, at: u64) {
-        let _ = self.way.send(QueueMessage::Begin(trip, at));
+        self.send(QueueMessage::Begin(trip, at));
     }
 
     pub fn thread(&self, before: u64, thread: TraceThread) {
-        let _ = self.way.send(QueueMessage::Thread(before, thread));
+        self.send(QueueMessage::Thread(before, thread));
     }
 
     pub fn file(&self, before: u64, file: FileState) {
-        let _ = self.way.send(QueueMessage::File(before, file));
+        self.send(QueueMessage::File(before, file));
     }
 
     pub fn call(&self, call: FinishedCall) {
-        let _ = self.way.send(QueueMessage::Call(call));
+        self.send(QueueMessage::Call(call));
     }
 
     pub fn end(&self, at: u64, status: Option<i32>, interrupted: bool) -> Result<RecordingSummary> {
-        let _ = self.way.send(QueueMessage::End(TraceEnd { calls: 0, at, status, interrupted }));
+        self.send(QueueMessage::End(TraceEnd { calls: 0, at, status, interrupted }));
         let thread = self.writing.lock().unwrap_or_else(PoisonError::into_inner).take();
         let failed = || TraceError::File(std::io::Error::other("the thread that writes is gone"));
         thread.ok_or_else(failed)?.join().map_err(|_| failed())?
@@ -97,49 +116,58 @@ struct OutputOrder {
 
 impl OutputOrder {
     fn write(
-        messages: &Receiver<QueueMessage>,
+        messages: Arc<Mutex<Vec<QueueMessage>>>,
         out: Box<dyn Write + Send>,
         mut header: TraceHeader,
     ) -> Result<RecordingSummary> {
         let (mut ordered, mut output) = (OutputOrder::default(), None);
         let mut out = Some(out);
-        while let Ok(message) = messages.recv() {
-            match message {
-                QueueMessage::Begin(trip, at) => {
-                    ordered.start = at;
-                    header.trip = trip;
-                    let order = CallOrder::new(trip.map_or(0, |trip| trip.median_ns));
-                    let out = out.take().ok_or_else(|| std::io::Error::other("begun twice"))?;
-                    output = Some((TraceWriter::new(out, &header)?, order));
-                    ordered.first = Some(ordered.highest());
+        loop {
+            let some =
+                std::mem::take(&mut *messages.lock().unwrap_or_else(PoisonError::into_inner));
+            if some.is_empty() {
+                if Arc::strong_count(&messages) == 1 {
+                    return Err(std::io::Error::other("the recording was given up").into());
                 }
-                QueueMessage::Thread(before, thread) => {
-                    ordered.add(before, TraceEntry::Thread(thread))
-                }
-                QueueMessage::File(before, file) => ordered.add(before, TraceEntry::File(file)),
-                QueueMessage::Call(FinishedCall { number, call }) => {
-                    drop(ordered.finished.insert(number, call))
-                }
-                QueueMessage::End(end) => {
-                    let Some((mut writer, mut order)) = output else {
-                        return Err(std::io::Error::other("nothing was begun").into());
-                    };
-                    // Those that have not returned leave gaps.
-                    while let Some(number) = ordered.finished.keys().next().copied() {
-                        ordered.next = number;
-                        ordered.write_out(&mut writer, &mut order)?;
-                    }
-                    let at = end.at.saturating_sub(ordered.start);
-                    let calls = writer.calls();
-                    writer.end(TraceEnd { at, ..end })?;
-                    return Ok(RecordingSummary { calls, at });
-                }
+                std::thread::sleep(LOOK);
             }
-            if let Some((writer, order)) = &mut output {
-                ordered.write_out(writer, order)?;
+            for message in some {
+                match message {
+                    QueueMessage::Begin(trip, at) => {
+                        ordered.start = at;
+                        header.trip = trip;
+                        let order = CallOrder::new(trip.map_or(0, |trip| trip.median_ns));
+                        let out = out.take().ok_or_else(|| std::io::Error::other("begun twice"))?;
+                        output = Some((TraceWriter::new(out, &header)?, order));
+                        ordered.first = Some(ordered.highest());
+                    }
+                    QueueMessage::Thread(before, thread) => {
+                        ordered.add(before, TraceEntry::Thread(thread))
+                    }
+                    QueueMessage::File(before, file) => ordered.add(before, TraceEntry::File(file)),
+                    QueueMessage::Call(FinishedCall { number, call }) => {
+                        drop(ordered.finished.insert(number, call))
+                    }
+                    QueueMessage::End(end) => {
+                        let Some((mut writer, mut order)) = output else {
+                            return Err(std::io::Error::other("nothing was begun").into());
+                        };
+                        // Those that have not returned leave gaps.
+                        while let Some(number) = ordered.finished.keys().next().copied() {
+                            ordered.next = number;
+                            ordered.write_out(&mut writer, &mut order)?;
+                        }
+                        let at = end.at.saturating_sub(ordered.start);
+                        let calls = writer.calls();
+                        writer.end(TraceEnd { at, ..end })?;
+                        return Ok(RecordingSummary { calls, at });
+                    }
+                }
+                if let Some((writer, order)) = &mut output {
+                    ordered.write_out(writer, order)?;
+                }
             }
         }
-        Err(std::io::Error::other("the recording was given up").into())
     }
 
     fn highest(&self) -> u64 {

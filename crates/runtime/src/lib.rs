@@ -56,7 +56,7 @@ pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
 pub use preempt::{PREEMPTION_TIME, Preemption, PreemptionPoint, preemption_point};
-pub use requester::{OnBehalfOf, Requester, on_behalf_of, requester};
+pub use requester::{OnBehalfOf, Requester, on_behalf_of, request_number, requester};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
 pub use task::{JoinHandle, TaskPanic, spawn, yield_now};

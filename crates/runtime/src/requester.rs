@@ -17,6 +17,7 @@ pub struct Requester {
 
 thread_local! {
     static REQUESTER: Cell<Option<Requester>> = const { Cell::new(None) };
+    static REQUESTS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The thread works on behalf of a requester as long as this exists.
@@ -28,7 +29,13 @@ pub struct OnBehalfOf {
 
 /// Records that this thread works on behalf of `requester`, until the returned value is dropped.
 pub fn on_behalf_of(requester: Requester) -> OnBehalfOf {
+    REQUESTS.set(REQUESTS.get() + 1);
     OnBehalfOf { before: REQUESTER.replace(Some(requester)) }
+}
+
+/// How many requests this thread has worked for: the same number, as long as it is the same one.
+pub fn request_number() -> u64 {
+    REQUESTS.get()
 }
 
 /// The requester of this thread's work, if recorded.

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use steadfast_runtime::{Nanos, now, requester};
+use steadfast_runtime::{Nanos, now, request_number, requester};
 use steadfast_vfs::{
     Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
     OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
@@ -56,6 +56,17 @@ struct RecorderState {
     writes: HashMap<u32, (Fh, u64, bool)>,
     /// Names that were listed: whoever is told of them may go on by their numbers.
     listed: HashMap<Ino, (Ino, Vec<u8>)>,
+    /// Of each thread what there was since its last call.
+    aside: HashMap<u32, AsideRequests>,
+}
+
+/// Requests that are no calls.
+#[derive(Default)]
+struct AsideRequests {
+    requests: u64,
+    ns: u64,
+    /// The last request of the thread that served it.
+    last: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -68,6 +79,8 @@ struct OpenHandle {
 struct OngoingCall {
     number: u64,
     call: TraceCall,
+    /// Requests of its thread since the last call that were none, and the time of them, in ns.
+    aside: (u64, u64),
 }
 
 impl RecordedFs {
@@ -92,6 +105,7 @@ impl RecordedFs {
             opened: HashMap::new(),
             writes: HashMap::new(),
             listed: HashMap::new(),
+            aside: HashMap::new(),
         };
         Ok(RecordedFs {
             next,
@@ -151,6 +165,23 @@ impl RecordedFs {
         }
     }
 
+    /// What is no call of the program: how long it takes is remembered for its next one, and
+    /// whether it was a request of its own.
+    fn aside<T>(&self, request: impl FnOnce() -> T) -> T {
+        let began = self.time();
+        let answer = request();
+        if let Some(requester) = requester() {
+            let took = self.time() - began;
+            let mut seen = self.seen();
+            let aside = seen.aside.entry(requester.thread).or_default();
+            aside.ns += took;
+            if aside.last != request_number() {
+                (aside.last, aside.requests) = (request_number(), aside.requests + 1);
+            }
+        }
+        answer
+    }
+
     /// A call begins.
     fn start(&self, op: CallOp) -> OngoingCall {
         let requester = requester();
@@ -164,7 +195,11 @@ impl RecordedFs {
         }
         let mut call = TraceCall::new(op, thread, self.time(), 0);
         call.kernel = kernel;
-        OngoingCall { number, call }
+        let own = AsideRequests { last: request_number(), ..AsideRequests::default() };
+        let before = seen.aside.insert(thread, own).unwrap_or_default();
+        // What belongs to the same request has come with it.
+        let same = u64::from(before.requests > 0 && before.last == request_number());
+        OngoingCall { number, call, aside: (before.requests - same, before.ns) }
     }
 
     /// It has returned.
@@ -174,13 +209,13 @@ impl RecordedFs {
         answer: &Result<T>,
         more: impl FnOnce(&T, &mut TraceCall, &mut RecorderState),
     ) {
-        let OngoingCall { number, mut call } = begun;
+        let OngoingCall { number, mut call, aside } = begun;
         call.end = self.time();
         match answer {
             Ok(answer) => more(answer, &mut call, &mut self.seen()),
             Err(e) => call.result = -i64::from(e.errno()),
         }
-        self.queue.call(FinishedCall { number, call });
+        self.queue.call(FinishedCall { number, call, aside });
     }
 
     /// A call about an inode that is known, or known from a listing.
@@ -350,23 +385,35 @@ macro_rules! pass_on {
     )*};
 }
 
+/// Calls that the kernel makes for itself: their time is none of the program's.
+macro_rules! pass_aside {
+    ($($call:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $call(&self, $($arg: $type),*) -> $answer {
+            self.aside(|| self.next.$call($($arg),*))
+        }
+    )*};
+}
+
 impl FileSystem for RecordedFs {
+    pass_aside! {
+        getattr(ino: Ino) -> Result<Attr>;
+        readlink(ino: Ino) -> Result<Vec<u8>>;
+        flush(fh: Fh) -> Result<()>;
+        seek(fh: Fh, offset: u64, to: SeekTo) -> Result<u64>;
+        getxattr(ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
+        listxattr(ino: Ino) -> Result<Vec<Vec<u8>>>;
+    }
+
     pass_on! {
         root() -> Ino;
         names_have_one_spelling() -> bool;
-        getattr(ino: Ino) -> Result<Attr>;
         hold_number(ino: Ino);
         let_go(ino: Ino, holds: u64) -> bool;
         let_go_all();
         by_number(ino: Ino) -> Result<Attr>;
-        readlink(ino: Ino) -> Result<Vec<u8>>;
-        flush(fh: Fh) -> Result<()>;
         readdir_block(dir: Ino, from: u64) -> Result<Option<DirBlock>>;
         forget_inode(ino: Ino);
-        seek(fh: Fh, offset: u64, to: SeekTo) -> Result<u64>;
         extents(ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>>;
-        getxattr(ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
-        listxattr(ino: Ino) -> Result<Vec<Vec<u8>>>;
         inode_flags(ino: Ino) -> Result<u32>;
         project(ino: Ino) -> Result<u32>;
         label() -> Result<Vec<u8>>;
@@ -391,11 +438,11 @@ impl FileSystem for RecordedFs {
     }
 
     fn statfs(&self) -> Result<StatFs> {
-        self.below.time(|| self.next.statfs())
+        self.aside(|| self.below.time(|| self.next.statfs()))
     }
 
     fn hold(&self, ino: Ino) -> Result<Attr> {
-        match self.next.hold(ino) {
+        self.aside(|| match self.next.hold(ino) {
             // Known by its number from a listing only.
             Err(FsError::NotFound) => {
                 let listed = self.seen().listed.get(&ino).cloned();
@@ -403,7 +450,7 @@ impl FileSystem for RecordedFs {
                 self.next.lookup(dir, &name)
             }
             held => held,
-        }
+        })
     }
 
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {

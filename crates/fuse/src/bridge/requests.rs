@@ -341,12 +341,13 @@ impl fuser::Filesystem for Bridge {
 
     fn flush(
         &self,
-        _req: &Request,
+        req: &Request,
         _ino: INodeNo,
         fh: FileHandle,
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
+        let _asked = asked(req, false);
         // Asked only where close(2) promises something; fsync reports errors of write-back.
         reply_empty(self.call("close", || self.fs.flush(Fh(fh.0))), reply);
     }
@@ -407,7 +408,8 @@ impl fuser::Filesystem for Bridge {
         self.list_with_attributes(ino, offset, reply);
     }
 
-    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+    fn statfs(&self, req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        let _asked = asked(req, false);
         match self.call("statfs", || self.fs.statfs()) {
             Ok(s) => reply.statfs(
                 s.blocks,
@@ -440,12 +442,14 @@ impl fuser::Filesystem for Bridge {
         reply_empty(done, reply);
     }
 
-    fn getxattr(&self, _req: &Request, ino: INodeNo, key: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(&self, req: &Request, ino: INodeNo, key: &OsStr, size: u32, reply: ReplyXattr) {
+        let _asked = asked(req, false);
         let done = self.call("getxattr", || self.fs.getxattr(self.ino(ino), key.as_bytes()));
         reply_xattr(done, size, reply);
     }
 
     fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let _asked = asked(req, false);
         let done =
             self.call("listxattr", || self.attribute_names(self.ino(ino), || Caller::of(req)));
         reply_xattr(done, size, reply);
@@ -510,13 +514,14 @@ impl fuser::Filesystem for Bridge {
 
     fn lseek(
         &self,
-        _req: &Request,
+        req: &Request,
         _ino: INodeNo,
         fh: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
+        let _asked = asked(req, false);
         if self.options.writeback_cache {
             // The kernel has pages that we have not seen: for SEEK_DATA all up to the size is
             // data to it after this answer.

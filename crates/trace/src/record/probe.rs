@@ -10,6 +10,8 @@ use crate::format::Trip;
 /// So many calls are timed, after some that only warm up.
 const CALLS: usize = 300;
 const WARM_UP: usize = 30;
+/// Before each a pause of up to so many us.
+const PAUSE_US: u64 = 200;
 
 /// How long the last call took below, in ns.
 #[derive(Default)]
@@ -29,6 +31,12 @@ impl LowerTime {
         let _one_at_a_time = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         let mut trips = Vec::with_capacity(CALLS);
         for n in 0..WARM_UP + CALLS {
+            // As programs do: something in between, and who answers has gone to sleep.
+            let pause = Duration::from_micros((n as u64 * 37) % PAUSE_US);
+            let until = Instant::now() + pause;
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
             let began = Instant::now();
             ask()?;
             let took = ns(began.elapsed());

@@ -21,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(super) struct FinishedCall {
     pub number: u64,
     pub call: TraceCall,
+    /// Requests before it that were no calls, and their time in ns.
+    pub aside: (u64, u64),
 }
 
 enum QueueMessage {
@@ -105,7 +107,7 @@ impl TraceQueue {
 struct OutputOrder {
     /// Of calls that have begun after one that has not returned.
     waiting: BTreeMap<u64, Vec<TraceEntry>>,
-    finished: BTreeMap<u64, TraceCall>,
+    finished: BTreeMap<u64, FinishedCall>,
     /// The number of the next call to be written.
     next: u64,
     /// Calls before this were made before the recording began: only what they found is kept.
@@ -145,9 +147,7 @@ impl OutputOrder {
                         ordered.add(before, TraceEntry::Thread(thread))
                     }
                     QueueMessage::File(before, file) => ordered.add(before, TraceEntry::File(file)),
-                    QueueMessage::Call(FinishedCall { number, call }) => {
-                        drop(ordered.finished.insert(number, call))
-                    }
+                    QueueMessage::Call(call) => drop(ordered.finished.insert(call.number, call)),
                     QueueMessage::End(end) => {
                         let Some((mut writer, mut order)) = output else {
                             return Err(std::io::Error::other("nothing was begun").into());
@@ -184,7 +184,7 @@ impl OutputOrder {
         writer: &mut TraceWriter<Box<dyn Write + Send>>,
         order: &mut CallOrder,
     ) -> Result<()> {
-        while let Some(mut call) = self.finished.remove(&self.next) {
+        while let Some(FinishedCall { mut call, aside, .. }) = self.finished.remove(&self.next) {
             // What was told before this one, and before others that never returned.
             let later = self.waiting.split_off(&(self.next + 1));
             for entry in std::mem::replace(&mut self.waiting, later).into_values().flatten() {
@@ -200,7 +200,7 @@ impl OutputOrder {
             }
             call.start = call.start.saturating_sub(self.start);
             call.end = call.end.saturating_sub(self.start);
-            order.call(&mut call);
+            order.call_beside(&mut call, aside);
             writer.add(&TraceEntry::Call(call))?;
         }
         Ok(())

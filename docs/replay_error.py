@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-ROWS = "".join(f"insert into t values({n}, randomblob(100));" for n in range(300))
+ROWS = "".join(f"insert into t values({n}, randomblob(100));" for n in range(1000))
 MAIL = r"""
 import os, threading
 def deliver(task):
@@ -36,6 +36,24 @@ os.mkdir("tmp"); os.mkdir("new")
 tasks = [threading.Thread(target=deliver, args=(t,)) for t in range(8)]
 [t.start() for t in tasks]; [t.join() for t in tasks]
 """
+REDIS = """
+redis-server --port 0 --unixsocket $0.s --appendonly yes --appendfsync always --save '' --dir . \\
+    > /dev/null &
+until redis-cli -s $0.s ping 2> /dev/null | grep -q PONG; do sleep 0.01; done
+redis-benchmark -q -s $0.s -t set -n 1000 -c 4 -d 100
+redis-cli -s $0.s shutdown nosave
+wait
+"""
+POSTGRES = """
+export PATH=$(echo /usr/lib/postgresql/*/bin):$PATH
+initdb -D data -A trust -U me
+pg_ctl -D data -w -l log -o "-k $0 -c listen_addresses=''" start
+createdb -h $0 -U me b
+pgbench -h $0 -U me -i -q b
+pgbench -h $0 -U me -t 250 -c 4 b
+pg_ctl -D data -w -m fast stop
+"""
+QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 HELLO = 'fn main() { println!("{}", (1..9).map(|n| n * n).sum::<u32>()); }\n'
 
 
@@ -52,7 +70,10 @@ def source(folder):
         subprocess.run([*git, "commit", "-q", "-m", str(commit)], check=True)
 
 
-def programs(repository):
+def programs(repository, sockets):
+    # PostgreSQL does not run as root.
+    as_postgres = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    as_postgres = as_postgres if os.geteuid() == 0 else []
     crate = "cargo new -q --vcs none c && cd c && cp ../hello.rs src/main.rs && cargo build -q --offline"
     return [
         ("sqlite, rollback", "sqlite3", ["sqlite3", "db", "create table t(n,b);" + ROWS]),
@@ -60,6 +81,10 @@ def programs(repository):
          ["sqlite3", "db", "pragma journal_mode=wal; create table t(n,b);" + ROWS]),
         ("git clone, gc", "git",
          ["sh", "-c", f"git clone -q --no-local {repository} r && git -C r gc -q"]),
+        ("redis, always", "redis-server", ["sh", "-ec", REDIS, sockets + "/redis"]),
+        ("pgbench", "pgbench", [*as_postgres, "sh", "-ec", POSTGRES, sockets]),
+        ("db_bench fillsync", "db_bench",
+         ["db_bench", "--db=db", "--benchmarks=fillsync", "--num=1000"]),
         ("rsync", "rsync", ["rsync", "-a", f"{repository}/", "copy/"]),
         ("mail, 8 tasks", "python3", ["python3", "-c", MAIL]),
         ("cargo build", "cargo", ["sh", "-c", crate]),
@@ -68,6 +93,7 @@ def programs(repository):
 
 def fresh(folder):
     made = tempfile.mkdtemp(prefix="replay-error-", dir=folder)
+    os.chmod(made, 0o777)
     with open(f"{made}/hello.rs", "w") as f:
         f.write(HELLO)
     return made
@@ -76,7 +102,7 @@ def fresh(folder):
 def real(program, folder):
     at = fresh(folder)
     began = time.monotonic()
-    subprocess.run(program, cwd=at, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(program, cwd=at, check=True, **QUIET)
     took = time.monotonic() - began
     shutil.rmtree(at)
     return took
@@ -86,17 +112,21 @@ def main():
     steadfast, rounds, *folders = sys.argv[1:]
     steadfast = os.path.abspath(steadfast)
     work = tempfile.mkdtemp(prefix="replay-error-")
+    os.chmod(work, 0o777)
     source(f"{work}/repository")
+    sockets = f"{work}/sockets"
+    os.mkdir(sockets)
+    os.chmod(sockets, 0o777)
     errors = []
     print(f"{'program':18}{'folder':24}{'program, s':>12}{'replay, s':>12}{'error':>9}  differences")
-    for name, needed, program in programs(f"{work}/repository"):
+    for name, needed, program in programs(f"{work}/repository", sockets):
         if not shutil.which(needed):
             print(f"{name:18}left out: {needed} is not installed")
             continue
         trace = f"{work}/trace"
         at = fresh(folders[0])
         record = [steadfast, "trace", "record", "-o", trace, "--folder", at, "--", *program]
-        subprocess.run(record, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(record, check=True, **QUIET)
         shutil.rmtree(at)
         times = {folder: ([], []) for folder in folders}
         differences = {}

@@ -24,7 +24,7 @@ fn read(bytes: Vec<u8>) {
         Ok(reader) => reader,
         Err(why) => return drop(why.to_string()),
     };
-    let mut order = CallOrder::new(7);
+    let mut order = CallOrder::new(reader.header().trip.clone());
     loop {
         match reader.next_entry() {
             Ok(Some(TraceEntry::Thread(thread))) => order.thread(&thread),

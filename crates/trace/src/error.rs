@@ -14,7 +14,9 @@ pub enum TraceError {
     #[error("{0}")]
     File(#[from] std::io::Error),
     /// It is no trace.
-    #[error("is no trace: {0}")]
+    #[error(
+        "is no trace of Steadfast ({0}); `steadfast trace import` reads what others have recorded"
+    )]
     NotATrace(String),
     /// Of another version.
     #[error("is a trace of version {found}; this program reads version {VERSION}")]

@@ -3,6 +3,8 @@
 //! A trace is JSON lines, compressed by zstd in frames of about a mebibyte. The first line is a
 //! [`TraceHeader`], each other one an [`TraceEntry`], the last one [`TraceEntry::End`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// What the header calls the format.
@@ -63,7 +65,7 @@ pub enum NameForm {
 }
 
 /// What a call costs on its way through the mount and back, in ns, apart from what is done for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trip {
     /// Median; this is taken off each think time.
@@ -74,6 +76,13 @@ pub struct Trip {
     pub most_ns: u64,
     /// Of how many.
     pub calls: u64,
+    /// What of it the thread itself runs, in ns: median. This is taken off what it has run between
+    /// two calls.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub run_ns: u64,
+    /// The same for kinds of calls of which it was measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub run_ns_of: BTreeMap<CallOp, u64>,
 }
 
 /// A line after the first.

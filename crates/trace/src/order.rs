@@ -10,15 +10,18 @@
 //! * *A process* begins after what the process that has started it had done, and after all that had
 //!   ended when it was first seen; and a process that made no call while one that it had started
 //!   made some has waited for it.
-//! * *A thread* begins after what its process had done.
+//! * *A thread* begins after what its process had done; and one that made no call while another one
+//!   of its process ended has waited for that.
 //!
 //! A call that had not ended when another began is no reason for that one to wait. So the time from
 //! the end of the last of these calls to the beginning is what the program did itself: its think
-//! time, without the trip through the mount.
+//! time, without the trip through the mount. Where that call was the thread's own and the system
+//! says how long the thread has run, it is taken from there: a trip's length differs more from call
+//! to call than most programs think.
 
 use std::collections::HashMap;
 
-use crate::format::{CallFlag, CallOp, TraceCall, TraceThread};
+use crate::format::{CallFlag, CallOp, TraceCall, TraceThread, Trip};
 
 /// A call that has been: its number in the trace, from 0, its thread, when it began and ended.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +30,35 @@ struct PastCall {
     thread: u32,
     start: u64,
     end: u64,
+}
+
+/// A sleep shorter than so many trips is no sleep of the program: the way through the mount may
+/// have taken longer, and another one may have had the processor.
+const SLEEP_TRIPS: u64 = 4;
+
+/// What a thread had run when it made a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ThreadRun {
+    /// On a processor, in ns.
+    pub ran_ns: u64,
+    /// Ready to run, and another one did, in ns.
+    pub queued_ns: u64,
+    /// How often it was put on a processor.
+    pub times: u64,
+}
+
+/// What there is to know of a call beside what a trace says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallAside {
+    /// Requests of the thread since its last call that were no calls, and the time of them, in ns:
+    /// each has cost a trip, too, and none of it is think time.
+    pub requests: u64,
+    /// See `requests`.
+    pub ns: u64,
+    /// What its thread had run.
+    pub run: Option<ThreadRun>,
+    /// Threads of its process that have ended while it made no call: it has waited for them.
+    pub ended: Vec<u32>,
 }
 
 /// What is known of something that calls use: a file, a name, a handle.
@@ -75,21 +107,26 @@ struct ProcessOrder {
 #[derive(Debug, Default)]
 pub struct CallOrder {
     calls: u64,
-    trip: u64,
-    threads: HashMap<u32, (u32, Option<PastCall>)>,
+    trip: Trip,
+    /// Of each thread its process and its calls: the last one, and those before it that it did not
+    /// wait for.
+    threads: HashMap<u32, (u32, OrderResource)>,
+    /// What each thread had run at its last call, and what of the trips before that was not taken
+    /// off yet, in ns: a call's trip is partly after its answer.
+    runs: HashMap<u32, (ThreadRun, u64)>,
     processes: HashMap<u32, ProcessOrder>,
     resources: HashMap<ResourceKey, OrderResource>,
 }
 
 impl CallOrder {
-    /// `trip_ns`: what the way through the mount costs, which is no think time.
-    pub fn new(trip_ns: u64) -> CallOrder {
-        CallOrder { trip: trip_ns, ..CallOrder::default() }
+    /// `trip`: what the way through the mount costs, which is no think time, if there is one.
+    pub fn new(trip: Option<Trip>) -> CallOrder {
+        CallOrder { trip: trip.unwrap_or_default(), ..CallOrder::default() }
     }
 
     /// A thread, before its first call.
     pub fn thread(&mut self, thread: &TraceThread) {
-        self.threads.insert(thread.thread, (thread.process, None));
+        self.threads.insert(thread.thread, (thread.process, OrderResource::default()));
         let process = self.processes.entry(thread.process).or_default();
         process.waited.extend(&thread.waited);
         if process.parent.is_none() && thread.parent.is_some_and(|p| p != thread.process) {
@@ -102,19 +139,25 @@ impl CallOrder {
 
     /// Says what the next call waits for, in the call itself.
     pub fn call(&mut self, call: &mut TraceCall) {
-        self.call_beside(call, (0, 0));
+        self.call_beside(call, CallAside::default());
     }
 
-    /// The same, where the thread has made so many requests since its last call that were no calls,
-    /// of so many ns together: each has cost a trip, too, and none of it is think time.
-    pub(crate) fn call_beside(&mut self, call: &mut TraceCall, (requests, ns): (u64, u64)) {
+    /// The same, knowing more.
+    pub(crate) fn call_beside(&mut self, call: &mut TraceCall, aside: CallAside) {
         let TraceCall { thread, start, end, .. } = *call;
         let own = PastCall { call: self.calls, thread, start, end };
         let mut before: Vec<PastCall> = Vec::new();
-        let (process, last) =
-            self.threads.get(&call.thread).copied().unwrap_or((call.thread, None));
-        before.extend(last);
-        self.of_process(process, (start, last.is_none()), &mut before);
+        let (process, past) =
+            self.threads.entry(thread).or_insert_with(|| (thread, OrderResource::default()));
+        past.forget(start);
+        before.extend(&past.changes);
+        past.changes.push(own);
+        let (process, is_new) = (*process, before.is_empty());
+        let own_end = before.iter().map(|past| past.end).max().unwrap_or(0);
+        before.extend(aside.ended.iter().filter_map(|ended| {
+            self.threads.get(ended).and_then(|(_, past)| past.changes.last().copied())
+        }));
+        self.of_process(process, (start, is_new), &mut before);
         for (key, reads) in uses(call) {
             let resource = self.resources.entry(key).or_default();
             resource.forget(start);
@@ -127,20 +170,20 @@ impl CallOrder {
             resource.changes.push(own);
         }
         before.retain(|past| past.end <= call.start);
-        // Of each thread the last one: it has waited for those before it.
+        // Not those that a later one of the same thread has waited for.
         before.sort_unstable_by_key(|past| std::cmp::Reverse(past.call));
-        let mut seen: Vec<u32> = Vec::new();
+        before.dedup_by_key(|past| past.call);
+        let mut kept: Vec<PastCall> = Vec::new();
         before.retain(|past| {
-            !seen.contains(&past.thread) && {
-                seen.push(past.thread);
-                true
-            }
+            let waited = |q: &PastCall| q.thread == past.thread && q.start >= past.end;
+            let keeps = !kept.iter().any(waited);
+            kept.extend(keeps.then_some(*past));
+            keeps
         });
-        let ended = before.iter().map(|past| past.end).max();
+        let ended = before.iter().map(|past| past.end).max().unwrap_or(0);
         call.after = before.iter().map(|past| self.calls - past.call).collect();
-        let trip = self.trip.saturating_mul(1 + requests).saturating_add(ns);
-        call.think = (call.start - ended.unwrap_or(0)).saturating_sub(trip);
-        self.threads.insert(call.thread, (process, Some(own)));
+        let follows_own = !is_new && own_end >= ended;
+        call.think = self.think(call, (call.start - ended, follows_own), &aside);
         let known = self.processes.entry(process).or_default();
         known.has_begun = true;
         if known.last.is_none_or(|past| past.end <= own.end) {
@@ -152,6 +195,43 @@ impl CallOrder {
             self.resources.remove(&ResourceKey::Handle(handle));
         }
         self.calls += 1;
+    }
+
+    /// What of the time since the last call that it waited for was the program's.
+    fn think(
+        &mut self,
+        call: &TraceCall,
+        (time, follows_own): (u64, bool),
+        aside: &CallAside,
+    ) -> u64 {
+        let requests = 1 + aside.requests;
+        let before = self.runs.remove(&call.thread);
+        let by_trips = time.saturating_sub(self.trip.median_ns.saturating_mul(requests) + aside.ns);
+        let Some(after) = aside.run else { return by_trips };
+        let Some((before, owed)) = before.filter(|_| follows_own) else {
+            self.runs.insert(call.thread, (after, 0));
+            return by_trips;
+        };
+        let Trip { median_ns, run_ns, run_ns_of, .. } = &self.trip;
+        let since = |of: fn(&ThreadRun) -> u64| of(&after).saturating_sub(of(&before));
+        let ran = since(|run| run.ran_ns);
+        // It sleeps once a request, until it is answered. What else it slept for is its own, too:
+        // a lock, a pipe, a clock. What it was ready to run for is not.
+        let times = since(|run| run.times);
+        let slept = time
+            .saturating_sub(ran)
+            .saturating_sub(since(|run| run.queued_ns))
+            .saturating_sub(median_ns.saturating_sub(*run_ns).saturating_mul(requests))
+            .saturating_sub(aside.ns);
+        let is_sleep = times > requests && slept > median_ns.saturating_mul(SLEEP_TRIPS);
+        let slept = if is_sleep { slept } else { 0 };
+        // Else it was a request that was not seen here.
+        let others = if is_sleep { aside.requests } else { times.max(requests) - 1 };
+        let own = run_ns_of.get(&call.op).unwrap_or(run_ns);
+        let costs = own.saturating_add(run_ns.saturating_mul(others));
+        let owed = owed.saturating_add(costs);
+        self.runs.insert(call.thread, (after, owed.saturating_sub(ran).min(costs)));
+        ran.saturating_sub(owed).saturating_add(slept).min(time)
     }
 
     fn of_process(&self, process: u32, (start, is_new): (u64, bool), before: &mut Vec<PastCall>) {
@@ -216,7 +296,8 @@ mod tests {
         calls: &mut [TraceCall],
         trip: u64,
     ) -> Vec<(Vec<u64>, u64)> {
-        let mut order = CallOrder::new(trip);
+        let trip = Trip { median_ns: trip, ..Trip::default() };
+        let mut order = CallOrder::new(Some(trip));
         threads.iter().for_each(|thread| order.thread(thread));
         calls.iter_mut().for_each(|call| order.call(call));
         calls.iter().map(|call| (call.after.clone(), call.think)).collect()
@@ -321,6 +402,64 @@ mod tests {
         ];
         let found = ordered(&threads, &mut calls, 0);
         assert_eq!(found, [(vec![], 0), (vec![1], 10), (vec![1], 10)]);
+    }
+
+    /// What it has run is its own, without what a trip runs; what it slept beside the answer, too.
+    #[test]
+    fn a_thread_thinks_as_long_as_it_ran_or_slept() {
+        let trip = Trip { median_ns: 30_000, run_ns: 5_000, ..Trip::default() };
+        let think = |run: (u64, u64, u64), requests| {
+            let mut order = CallOrder::new(Some(trip.clone()));
+            order.thread(&thread(1, 1, None));
+            let began = ThreadRun { ran_ns: 1_000, queued_ns: 0, times: 1 };
+            let first = CallAside { run: Some(began), ..CallAside::default() };
+            order.call_beside(&mut on(CallOp::Write, 1, (0, 10_000), 3), first);
+            let (ran_ns, queued_ns, times) = run;
+            let run = Some(ThreadRun { ran_ns, queued_ns, times });
+            let mut call = on(CallOp::Write, 1, (1_010_000, 1_020_000), 3);
+            order.call_beside(&mut call, CallAside { requests, run, ..CallAside::default() });
+            call.think
+        };
+        // The trip was long this time.
+        assert_eq!(think((9_000, 0, 2), 0), 3_000);
+        assert_eq!(think((3_000, 0, 2), 0), 0);
+        assert_eq!(think((14_000, 0, 3), 1), 3_000);
+        // It has waited for something, or for a processor.
+        assert_eq!(think((9_000, 100_000, 3), 0), 3_000 + 1_000_000 - 8_000 - 100_000 - 25_000);
+        assert_eq!(think((9_000_000, 0, 2), 0), 1_000_000);
+    }
+
+    /// The kernel lets go of a file by itself, and the thread goes on beside it.
+    #[test]
+    fn a_thread_that_goes_on_beside_its_call_waits_for_those_before() {
+        let mut calls = [
+            on(CallOp::Create, 1, (0, 10), 3),
+            on(CallOp::Close, 1, (20, 90), 3),
+            on(CallOp::Create, 1, (40, 50), 4),
+            on(CallOp::Write, 1, (60, 70), 5),
+            on(CallOp::Write, 1, (95, 99), 5),
+        ];
+        let found = ordered(&[thread(1, 1, None)], &mut calls, 0);
+        let after: Vec<Vec<u64>> = found.map(|f| f.0);
+        assert_eq!(after, [vec![], vec![1], vec![2], vec![1], vec![1, 3]]);
+    }
+
+    #[test]
+    fn a_thread_waits_for_another_one_that_ended_meanwhile() {
+        let mut order = CallOrder::new(None);
+        [1, 2].iter().for_each(|n| order.thread(&thread(*n, 1, None)));
+        let mut call = |thread, times, ended: &[u32]| {
+            let mut call = on(CallOp::Write, thread, times, thread.into());
+            order.call_beside(
+                &mut call,
+                CallAside { ended: ended.to_vec(), ..CallAside::default() },
+            );
+            (call.after, call.think)
+        };
+        call(1, (0, 10), &[]);
+        call(2, (20, 30), &[]);
+        call(2, (500, 600), &[]);
+        assert_eq!(call(1, (700, 800), &[2]), (vec![1, 3], 100));
     }
 
     /// A write is under way when a file is opened that was made before it.

@@ -68,7 +68,11 @@ impl<R: BufRead> TraceReader<R> {
             is_partial: partial,
         };
         let not = |what: String| TraceError::NotATrace(what);
-        let first = reader.next_line().map_err(|e| not(e.to_string()))?;
+        let first = reader.next_line().map_err(|e| match e {
+            TraceError::File(e) => TraceError::File(e),
+            TraceError::Damaged(what) => not(what),
+            e => not(e.to_string()),
+        })?;
         let first = first.ok_or_else(|| not("it is empty".into()))?;
         let value: serde_json::Value = serde_json::from_str(&first)
             .map_err(|e| not(format!("its first line is no JSON ({e})")))?;
@@ -163,7 +167,12 @@ impl<R: BufRead> TraceReader<R> {
                     return Ok(false);
                 }
                 let mut frame = FrameDecoder::new();
-                frame.init(&mut self.source).map_err(|e| damaged(&e))?;
+                let begun = frame.init(&mut self.source);
+                let is_first = self.line == 0;
+                begun.map_err(|e| match is_first {
+                    true => TraceError::Damaged("it does not begin as zstd does".into()),
+                    false => damaged(&e),
+                })?;
                 self.frame = Some(Box::new(frame));
             }
             let Some(frame) = &mut self.frame else { return Ok(false) };

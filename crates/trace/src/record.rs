@@ -4,12 +4,14 @@ mod calls;
 mod contents;
 mod files;
 mod probe;
+mod processor;
 mod queue;
 mod threads;
 
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::io::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -18,9 +20,11 @@ use steadfast_vfs::{Attr, Fh, FileSystem, FileType, Ino, OpenFlags, Result};
 
 use self::files::KnownFiles;
 use self::probe::LowerTime;
+use self::processor::ThreadClocks;
 use self::queue::{FinishedCall, TraceQueue};
 use self::threads::ThreadTable;
 use crate::format::{CallFlag, CallOp, NameForm, TraceCall, TraceHeader, Trip, name_text};
+use crate::order::CallAside;
 
 pub use self::queue::RecordingSummary;
 
@@ -29,6 +33,8 @@ const KERNEL: u32 = 0;
 /// Requests to write have this many bytes at most; longer calls come in pieces.
 const PIECE: u64 = 1 << 20;
 const PAGE: u64 = 4096;
+/// After such a time without a call, in ns, a thread may have waited for another one to end.
+const WAITS_NS: u64 = 200_000;
 /// After a write to a file that was opened so the kernel asks for a sync by itself; where it does
 /// not, the write says it.
 const DURABLE: OpenFlags = OpenFlags::SYNC.union(OpenFlags::DSYNC);
@@ -42,6 +48,7 @@ pub struct RecordedFs {
     seen: Mutex<RecorderState>,
     queue: TraceQueue,
     below: LowerTime,
+    clocks: ThreadClocks,
 }
 
 struct RecorderState {
@@ -65,20 +72,29 @@ struct AsideRequests {
     ns: u64,
     /// The last request of the thread that served it.
     last: u64,
+    /// When the call before them ended.
+    since: u64,
 }
 
 #[derive(Clone, Copy)]
 struct OpenHandle {
     ino: Ino,
     flags: OpenFlags,
+    /// The thread that has used it last: who closes it the kernel does not say.
+    user: u32,
+}
+
+impl OpenHandle {
+    fn new(ino: Ino, flags: OpenFlags, user: u32) -> OpenHandle {
+        OpenHandle { ino, flags, user }
+    }
 }
 
 /// A call that has begun.
 struct OngoingCall {
     number: u64,
     call: TraceCall,
-    /// Requests of its thread since the last call that were none, and the time of them, in ns.
-    aside: (u64, u64),
+    aside: CallAside,
 }
 
 impl RecordedFs {
@@ -113,19 +129,17 @@ impl RecordedFs {
             seen: Mutex::new(seen),
             queue,
             below: LowerTime::default(),
+            clocks: ThreadClocks::default(),
         })
     }
 
-    /// What a call costs on its way through a mount of this and back: `ask` is to ask the mount for
-    /// its space (statvfs(3)), as programs call it.
+    /// What calls cost on their way through the mount of this at `folder`, and back. Files are made
+    /// there for a moment, if that is allowed.
     ///
     /// # Errors
-    /// What `ask` says.
-    pub fn probe<E>(
-        &self,
-        ask: impl Fn() -> std::result::Result<(), E>,
-    ) -> std::result::Result<Trip, E> {
-        self.below.probe(ask)
+    /// The mount does not answer.
+    pub fn probe(&self, folder: &Path) -> std::io::Result<Trip> {
+        self.below.probe(folder)
     }
 
     /// From here on calls are noted, and time counts: the program is started now.
@@ -174,6 +188,7 @@ impl RecordedFs {
             let aside = seen.aside.entry(requester.thread).or_default();
             aside.ns += took;
             if aside.last != request_number() {
+                self.below.aside();
                 (aside.last, aside.requests) = (request_number(), aside.requests + 1);
             }
         }
@@ -182,9 +197,15 @@ impl RecordedFs {
 
     /// A call begins.
     fn start(&self, op: CallOp) -> OngoingCall {
+        self.start_of(op, None)
+    }
+
+    /// The same, of this thread, if the request does not say whose it is.
+    fn start_of(&self, op: CallOp, thread: Option<u32>) -> OngoingCall {
         let requester = requester();
         let kernel = requester.is_some_and(|r| r.write_back);
-        let thread = requester.filter(|_| !kernel).map_or(KERNEL, |r| r.thread);
+        let said = requester.map(|r| r.thread).filter(|thread| *thread != KERNEL);
+        let thread = said.or(thread).filter(|_| !kernel).unwrap_or(KERNEL);
         let mut seen = self.seen();
         let number = seen.number;
         seen.number += 1;
@@ -195,9 +216,13 @@ impl RecordedFs {
         call.kernel = kernel;
         let own = AsideRequests { last: request_number(), ..AsideRequests::default() };
         let before = seen.aside.insert(thread, own).unwrap_or_default();
+        let has_waited = thread != KERNEL && call.start.saturating_sub(before.since) > WAITS_NS;
+        let ended = if has_waited { seen.threads.ended_beside(thread) } else { Vec::new() };
         // What belongs to the same request has come with it.
         let same = u64::from(before.requests > 0 && before.last == request_number());
-        OngoingCall { number, call, aside: (before.requests - same, before.ns) }
+        let (requests, ns) = (before.requests - same, before.ns);
+        let aside = CallAside { requests, ns, run: None, ended };
+        OngoingCall { number, call, aside }
     }
 
     /// It has returned.
@@ -207,12 +232,19 @@ impl RecordedFs {
         answer: &Result<T>,
         more: impl FnOnce(&T, &mut TraceCall, &mut RecorderState),
     ) {
-        let OngoingCall { number, mut call, aside } = begun;
+        let OngoingCall { number, mut call, mut aside } = begun;
+        // By now its thread sleeps, and what it has run is known to the end.
+        aside.run = self.clocks.of(call.thread).filter(|_| call.thread != KERNEL);
         call.end = self.time();
+        let mut seen = self.seen();
+        if let Some(aside) = seen.aside.get_mut(&call.thread) {
+            aside.since = call.end;
+        }
         match answer {
-            Ok(answer) => more(answer, &mut call, &mut self.seen()),
+            Ok(answer) => more(answer, &mut call, &mut seen),
             Err(e) => call.result = -i64::from(e.errno()),
         }
+        drop(seen);
         self.queue.call(FinishedCall { number, call, aside });
     }
 
@@ -241,6 +273,12 @@ impl RecordedFs {
             None => self.start(op),
         };
         begun.call.handle = Some(fh.0);
+        let thread = begun.call.thread;
+        if thread != KERNEL
+            && let Some(opened) = self.seen().opened.get_mut(&fh)
+        {
+            opened.user = thread;
+        }
         begun
     }
 
@@ -285,7 +323,7 @@ impl RecordedFs {
             call.file = Some(seen.files.known(&attr));
             if let Some((fh, flags)) = opened {
                 call.handle = Some(fh.0);
-                seen.opened.insert(fh, OpenHandle { ino: attr.ino, flags });
+                seen.opened.insert(fh, OpenHandle::new(attr.ino, flags, call.thread));
             }
         });
         answer

@@ -154,7 +154,7 @@ impl TraceBuild {
     /// Writes it; how many calls it has.
     pub fn write(self, header: &TraceHeader, out: impl Write) -> Result<u64> {
         let mut writer = TraceWriter::new(out, header)?;
-        let mut order = CallOrder::new(0);
+        let mut order = CallOrder::new(None);
         for thread in self.threads.into_values() {
             order.thread(&thread);
             writer.add(&TraceEntry::Thread(thread))?;

@@ -168,13 +168,16 @@ impl FileSystem for RecordedFs {
         let answer = self.next.open(ino, flags);
         self.finish(begun, &answer, |fh, call, seen| {
             call.handle = Some(fh.0);
-            seen.opened.insert(*fh, OpenHandle { ino, flags });
+            seen.opened.insert(*fh, OpenHandle::new(ino, flags, call.thread));
         });
         answer
     }
 
     fn release(&self, fh: Fh) -> Result<()> {
-        let begun = self.on_handle(CallOp::Close, fh);
+        let opened = self.seen().opened.get(&fh).copied();
+        let file = opened.and_then(|opened| self.seen().files.number(opened.ino));
+        let mut begun = self.start_of(CallOp::Close, opened.map(|opened| opened.user));
+        (begun.call.handle, begun.call.file) = (Some(fh.0), file);
         let answer = self.next.release(fh);
         self.finish(begun, &answer, |(), _, _| ());
         self.seen().opened.remove(&fh);

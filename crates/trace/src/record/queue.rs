@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::error::{Result, TraceError};
 use crate::format::{FileState, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread, Trip};
-use crate::order::CallOrder;
+use crate::order::{CallAside, CallOrder};
 use crate::writer::TraceWriter;
 
 /// So many are on their way to the file, at most: who makes calls faster waits.
@@ -21,8 +21,7 @@ const LOOK: Duration = Duration::from_millis(2);
 pub(super) struct FinishedCall {
     pub number: u64,
     pub call: TraceCall,
-    /// Requests before it that were no calls, and their time in ns.
-    pub aside: (u64, u64),
+    pub aside: CallAside,
 }
 
 enum QueueMessage {
@@ -137,8 +136,8 @@ impl OutputOrder {
                 match message {
                     QueueMessage::Begin(trip, at) => {
                         ordered.start = at;
+                        let order = CallOrder::new(trip.clone());
                         header.trip = trip;
-                        let order = CallOrder::new(trip.map_or(0, |trip| trip.median_ns));
                         let out = out.take().ok_or_else(|| std::io::Error::other("begun twice"))?;
                         output = Some((TraceWriter::new(out, &header)?, order));
                         ordered.first = Some(ordered.highest());

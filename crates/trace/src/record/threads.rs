@@ -1,6 +1,7 @@
 //! Which process a thread is of, and who has started that.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::path::Path;
 
 use super::KERNEL;
 use crate::format::TraceThread;
@@ -8,7 +9,10 @@ use crate::format::TraceThread;
 /// The threads that have been seen.
 #[derive(Default)]
 pub(super) struct ThreadTable {
-    told: HashSet<u32>,
+    /// Of each thread its process.
+    told: HashMap<u32, u32>,
+    /// Threads that run, but for those that are alone.
+    beside: HashMap<u32, Vec<u32>>,
     /// Processes that run, each with those that it has waited for.
     running: HashMap<u32, Vec<u32>>,
     /// Processes that have ended, and that none of these has waited for.
@@ -18,10 +22,11 @@ pub(super) struct ThreadTable {
 impl ThreadTable {
     /// What to tell of a thread, before its first call.
     pub fn told(&mut self, thread: u32) -> Option<TraceThread> {
-        if !self.told.insert(thread) {
+        if self.told.contains_key(&thread) {
             return None;
         }
         if thread == KERNEL {
+            self.told.insert(thread, KERNEL);
             let name = "the kernel".to_owned();
             return Some(TraceThread {
                 thread,
@@ -41,6 +46,8 @@ impl ThreadTable {
         let number = |name: &str| field(name).and_then(|text| text.parse::<u32>().ok());
         let process = number("Tgid:").unwrap_or(thread);
         let parent = number("PPid:").filter(|parent| *parent > 1);
+        self.told.insert(thread, process);
+        self.beside.entry(process).or_default().push(thread);
         let is_new = !self.running.contains_key(&process);
         let waited = if is_new { self.ended() } else { Vec::new() };
         self.running.entry(process).or_insert_with(|| waited.clone());
@@ -53,10 +60,22 @@ impl ThreadTable {
         })
     }
 
+    /// The other threads of its process that have ended since this was last asked for one of it.
+    pub fn ended_beside(&mut self, thread: u32) -> Vec<u32> {
+        let Some(process) = self.told.get(&thread) else { return Vec::new() };
+        let Some(beside) = self.beside.get_mut(process).filter(|all| all.len() > 1) else {
+            return Vec::new();
+        };
+        let is_gone = |other: &u32| {
+            *other != thread && !Path::new(&format!("/proc/{process}/task/{other}")).exists()
+        };
+        beside.extract_if(.., |other| is_gone(other)).collect()
+    }
+
     /// The processes that have ended by now: nobody waits for them any more (proc(5)). Those that
     /// one of them had waited for itself are left out.
     fn ended(&mut self) -> Vec<u32> {
-        let is_gone = |process: &u32| !std::path::Path::new(&format!("/proc/{process}")).exists();
+        let is_gone = |process: &u32| !Path::new(&format!("/proc/{process}")).exists();
         let gone: Vec<u32> = self.running.keys().copied().filter(is_gone).collect();
         for process in gone {
             let waited = self.running.remove(&process).unwrap_or_default();

@@ -7,6 +7,7 @@
 
 mod calls;
 pub mod content;
+mod feed;
 mod places;
 mod prepare;
 mod schedule;

@@ -6,19 +6,18 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, now, spawn};
+use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, is_simulated, now, spawn};
 use steadfast_vfs::FileSystem;
 
 use super::calls::{CallOutcome, Player};
+use super::feed::CallFeed;
 use super::prepare::ReplayPlan;
 use super::{ReplayFigures, ReplayObserver, ReplayPace, TraceSource};
 use crate::error::{Result, TraceError};
-use crate::format::{CallOp, TraceCall, TraceEntry};
-use crate::reader::TraceReader;
+use crate::format::{CallOp, TraceCall};
 
 /// Calls that are read before the first of them has returned, at most. One that is further on
 /// cannot begin: with so many none has to wait for that.
@@ -27,6 +26,9 @@ const AHEAD: usize = 4096;
 const PAST: usize = 16 * AHEAD;
 /// Tasks, at most.
 const TASKS_MAX: usize = 256;
+/// In real time a sleep ends up to so much too late (timer slack, and the processor's own sleep):
+/// the last of a think time is spent looking at the clock.
+const LATE: Duration = Duration::from_micros(150);
 
 /// A call that has not returned.
 struct CallSlot {
@@ -41,7 +43,7 @@ struct CallSlot {
 }
 
 struct CallBoard {
-    reader: TraceReader<Box<dyn BufRead + Send>>,
+    feed: CallFeed,
     pace: ReplayPace,
     begun: Nanos,
     /// The calls from number `first` on.
@@ -52,6 +54,10 @@ struct CallBoard {
     /// When the calls before those returned, the last of them last.
     past: VecDeque<Nanos>,
     is_read: bool,
+    /// How long before a call is due its task looks at the clock.
+    look: Duration,
+    /// When the call is due that some task waits for.
+    awaited: Option<Nanos>,
     idle: usize,
     tasks: Vec<JoinHandle<()>>,
     done: ReplayFigures,
@@ -74,9 +80,10 @@ pub fn replay(
     (pace, observer): (ReplayPace, Arc<dyn ReplayObserver>),
     plan: ReplayPlan,
 ) -> Result<ReplayFigures> {
+    let feed = CallFeed::of(&**trace)?;
     let begun = now();
     let board = CallBoard {
-        reader: trace.read()?,
+        feed,
         pace,
         begun,
         window: VecDeque::new(),
@@ -84,6 +91,8 @@ pub fn replay(
         due: BinaryHeap::new(),
         past: VecDeque::new(),
         is_read: false,
+        look: if is_simulated() { Duration::ZERO } else { LATE },
+        awaited: None,
         idle: 0,
         tasks: Vec::new(),
         done: ReplayFigures::default(),
@@ -117,12 +126,13 @@ fn work(stage: &Arc<ReplayStage>) {
             Some((at, number)) if at <= time || board.pace == ReplayPace::FlatOut => {
                 board.due.pop();
                 let Some(call) = board.call_of(number) else { continue };
-                // Another one that is due has somebody, too.
-                if board.idle > 0 {
-                    stage.changed.notify_one();
-                } else if !board.due.is_empty() && board.tasks.len() + 1 < TASKS_MAX {
-                    let also = Arc::clone(stage);
-                    board.tasks.push(spawn("replay", move || work(&also)));
+                if board.needs_another() {
+                    if board.idle > 0 {
+                        stage.changed.notify_one();
+                    } else if board.tasks.len() + 1 < TASKS_MAX {
+                        let also = Arc::clone(stage);
+                        board.tasks.push(spawn("replay", move || work(&also)));
+                    }
                 }
                 drop(board);
                 let began = now();
@@ -134,13 +144,25 @@ fn work(stage: &Arc<ReplayStage>) {
                     stage.changed.notify_all();
                 }
             }
-            Some((at, _)) => {
-                board.idle += 1;
-                (board, _) = stage.changed.wait_timeout(board, at.since(time));
-                board.idle -= 1;
+            Some((at, _)) if board.awaited.is_none_or(|awaited| awaited > at) => {
+                board.awaited = Some(at);
+                let (left, look) = (at.since(time), board.look);
+                if left > look {
+                    board.idle += 1;
+                    (board, _) = stage.changed.wait_timeout(board, left - look);
+                    board.idle -= 1;
+                } else {
+                    drop(board);
+                    while now() < at {
+                        std::hint::spin_loop();
+                    }
+                    board = stage.board.lock();
+                }
+                board.awaited = board.awaited.filter(|awaited| *awaited != at);
             }
             None if board.has_ended() => return,
-            None => {
+            // Who makes the call that is due next wakes another one for what comes after.
+            _ => {
                 board.idle += 1;
                 board = stage.changed.wait(board);
                 board.idle -= 1;
@@ -152,6 +174,12 @@ fn work(stage: &Arc<ReplayStage>) {
 impl CallBoard {
     fn has_ended(&self) -> bool {
         self.is_read && self.due.is_empty() && self.window.is_empty()
+    }
+
+    /// Whether the next call is due at once, or at a time that no task waits for.
+    fn needs_another(&self) -> bool {
+        let next = self.due.peek().map(|Reverse((at, _))| *at);
+        next.is_some_and(|at| self.awaited.is_none_or(|awaited| awaited > at))
     }
 
     fn slot(&mut self, number: u64) -> Option<&mut CallSlot> {
@@ -166,9 +194,8 @@ impl CallBoard {
     /// Fills the window.
     fn read_ahead(&mut self) {
         while !self.is_read && self.window.len() < AHEAD {
-            match self.reader.next_entry() {
-                Ok(Some(TraceEntry::Call(call))) => self.add(call),
-                Ok(Some(_)) => {}
+            match self.feed.next_call() {
+                Ok(Some(call)) => self.add(call),
                 Ok(None) => self.is_read = true,
                 Err(e) => {
                     self.failed = Some(e);
@@ -301,7 +328,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::format::{NameForm, TraceEnd, TraceHeader, TraceOrigin, TraceThread, VERSION};
+    use crate::format::{
+        NameForm, TraceEnd, TraceEntry, TraceHeader, TraceOrigin, TraceThread, VERSION,
+    };
     use crate::order::CallOrder;
     use crate::writer::TraceWriter;
 
@@ -324,7 +353,7 @@ mod tests {
 
     fn edited(calls: Vec<TraceCall>, edit: impl Fn(&mut TraceCall)) -> Arc<dyn TraceSource> {
         let mut writer = TraceWriter::new(Vec::new(), &header()).unwrap();
-        let mut order = CallOrder::new(0);
+        let mut order = CallOrder::new(None);
         let mut threads: BTreeMap<u32, ()> = BTreeMap::new();
         for mut call in calls {
             if threads.insert(call.thread, ()).is_none() {

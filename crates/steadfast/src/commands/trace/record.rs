@@ -54,8 +54,9 @@ pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
     // Status 1 is for what was found: this is not.
     let mounted = mounted.map_err(|e| Usage(format!("nothing was recorded: {e}")))?;
     let mut serving = mounted.serve_beside()?;
-    let ran = trip(&recorded, &folder).and_then(|trip| {
-        recorded.begin(Some(trip));
+    let probed = recorded.probe(&folder).map_err(anyhow::Error::from);
+    let ran = probed.and_then(|trip| {
+        recorded.begin(Some(trip.clone()));
         let mut command = Command::new(&program);
         command.args(arguments).current_dir(&folder);
         let child = command.spawn().map_err(|e| Usage(format!("{name}: {e}")))?;
@@ -73,7 +74,7 @@ pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
     // Status 1 is for what was found: this is not.
     keep(&output, written).map_err(|e| Usage(terminal::with_causes(&e)))?;
     stops::end_with_signals();
-    report(args, &whole, trip, &elsewhere);
+    report(args, &whole, &trip, &elsewhere);
     Ok(match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) => CommandEnd::Good,
         Some(code) => CommandEnd::Status(code),
@@ -138,10 +139,6 @@ fn options(args: &TraceRecord) -> Options {
     }
 }
 
-fn trip(recorded: &RecordedFs, folder: &Path) -> Result<Trip> {
-    Ok(recorded.probe(|| rustix::fs::statvfs(folder).map(drop))?)
-}
-
 /// Waits for the program's end. A signal to us is handed on; from a terminal it has it already.
 fn wait(mut child: Child, stops: &AtomicUsize) -> (ExitStatus, bool) {
     let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -204,7 +201,7 @@ fn keep(output: &Output, mut written: File) -> Result<()> {
     whole_file::write_by(path, copy).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn report(args: &TraceRecord, whole: &RecordingSummary, trip: Trip, elsewhere: &[PathBuf]) {
+fn report(args: &TraceRecord, whole: &RecordingSummary, trip: &Trip, elsewhere: &[PathBuf]) {
     let us = |ns: u64| ns as f64 / 1e3;
     let seconds = whole.at as f64 / 1e9;
     let calls = terminal::counted(whole.calls, "call");

@@ -70,13 +70,13 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
     let seconds = end.map_or(last, |end| end.at) as f64 / 1e9;
     writeln!(
         out,
-        "{} of {} in {seconds:.3} s, in {} that were there before ({bytes} bytes)",
+        "{} of {} in {seconds:.3} s; there before: {} ({bytes} bytes)",
         counted(calls, "call"),
         counted(threads, "thread"),
         counted(files, "file")
     )?;
     writeln!(out, "program   {}", header.program.join(" "))?;
-    if let Some(trip) = header.trip {
+    if let Some(trip) = &header.trip {
         let us = |ns: u64| ns as f64 / 1e3;
         let (median, least, most) = (us(trip.median_ns), us(trip.least_ns), us(trip.most_ns));
         writeln!(out, "trip      {median:.1} us through the mount ({least:.1} to {most:.1})")?;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far a replay's time is from that of the program itself.
 
-Records programs in the first folder, then, by turns, runs each in every folder and replays its
+By turns, records programs in the first folder, and runs each in every folder and replays its
 trace there. Prints per program and folder the median of both and the error of the replay.
 
     python3 docs/replay_error.py STEADFAST ROUNDS FOLDER [FOLDER ...]
@@ -124,20 +124,20 @@ def main():
             print(f"{name:18}left out: {needed} is not installed")
             continue
         trace = f"{work}/trace"
-        at = fresh(folders[0])
-        record = [steadfast, "trace", "record", "-o", trace, "--folder", at, "--", *program]
-        subprocess.run(record, check=True, **QUIET)
-        shutil.rmtree(at)
         times = {folder: ([], []) for folder in folders}
-        differences = {}
+        differences = dict.fromkeys(folders, 0)
         for _ in range(int(rounds)):
+            at = fresh(folders[0])
+            record = [steadfast, "trace", "record", "-o", trace, "--folder", at, "--", *program]
+            subprocess.run(record, check=True, **QUIET)
+            shutil.rmtree(at)
             for folder in folders:
                 times[folder][0].append(real(program, folder))
                 replay = [steadfast, "trace", "replay", "--json", trace, folder]
                 out = subprocess.run(replay, stdout=subprocess.PIPE)
                 found = json.loads(out.stdout)
                 times[folder][1].append(found["seconds"])
-                differences[folder] = found["differences"]
+                differences[folder] += found["differences"]
         for folder in folders:
             ran, replayed = (statistics.median(t) for t in times[folder])
             error = (replayed / ran - 1) * 100

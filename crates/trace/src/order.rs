@@ -153,7 +153,7 @@ impl CallOrder {
         before.extend(&past.changes);
         past.changes.push(own);
         let (process, is_new) = (*process, before.is_empty());
-        let own_end = before.iter().map(|past| past.end).max().unwrap_or(0);
+        let own_end = before.iter().map(|past| past.end).filter(|end| *end <= start).max();
         before.extend(aside.ended.iter().filter_map(|ended| {
             self.threads.get(ended).and_then(|(_, past)| past.changes.last().copied())
         }));
@@ -182,8 +182,7 @@ impl CallOrder {
         });
         let ended = before.iter().map(|past| past.end).max().unwrap_or(0);
         call.after = before.iter().map(|past| self.calls - past.call).collect();
-        let follows_own = !is_new && own_end >= ended;
-        call.think = self.think(call, (call.start - ended, follows_own), &aside);
+        call.think = self.think(call, (start - ended, start - own_end.unwrap_or(0)), &aside);
         let known = self.processes.entry(process).or_default();
         known.has_begun = true;
         if known.last.is_none_or(|past| past.end <= own.end) {
@@ -197,18 +196,14 @@ impl CallOrder {
         self.calls += 1;
     }
 
-    /// What of the time since the last call that it waited for was the program's.
-    fn think(
-        &mut self,
-        call: &TraceCall,
-        (time, follows_own): (u64, bool),
-        aside: &CallAside,
-    ) -> u64 {
-        let requests = 1 + aside.requests;
+    /// What of the time since the last call that it waited for was the program's. `since_own`: the
+    /// time since the last one of the thread itself.
+    fn think(&mut self, call: &TraceCall, (time, since_own): (u64, u64), aside: &CallAside) -> u64 {
+        let (requests, follows_own) = (1 + aside.requests, since_own <= time);
         let before = self.runs.remove(&call.thread);
         let by_trips = time.saturating_sub(self.trip.median_ns.saturating_mul(requests) + aside.ns);
         let Some(after) = aside.run else { return by_trips };
-        let Some((before, owed)) = before.filter(|_| follows_own) else {
+        let Some((before, owed)) = before else {
             self.runs.insert(call.thread, (after, 0));
             return by_trips;
         };
@@ -218,7 +213,7 @@ impl CallOrder {
         // It sleeps once a request, until it is answered. What else it slept for is its own, too:
         // a lock, a pipe, a clock. What it was ready to run for is not.
         let times = since(|run| run.times);
-        let slept = time
+        let slept = since_own
             .saturating_sub(ran)
             .saturating_sub(since(|run| run.queued_ns))
             .saturating_sub(median_ns.saturating_sub(*run_ns).saturating_mul(requests))
@@ -231,7 +226,9 @@ impl CallOrder {
         let costs = own.saturating_add(run_ns.saturating_mul(others));
         let owed = owed.saturating_add(costs);
         self.runs.insert(call.thread, (after, owed.saturating_sub(ran).min(costs)));
-        ran.saturating_sub(owed).saturating_add(slept).min(time)
+        let own = ran.saturating_sub(owed).saturating_add(slept).min(since_own);
+        // After another thread's call it cannot have done more than since its own.
+        if follows_own { own } else { own.min(by_trips) }
     }
 
     fn of_process(&self, process: u32, (start, is_new): (u64, bool), before: &mut Vec<PastCall>) {

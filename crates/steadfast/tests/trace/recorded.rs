@@ -2,6 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Desk, LIMIT, NOBODY, has_fuse};
 
@@ -114,6 +118,35 @@ fn all_of_its_time_counts_and_what_it_leaves_is_waited_for() {
     let found: serde_json::Value = serde_json::from_str(&json).unwrap();
     let seconds = found["stacks"][0]["seconds"]["median"].as_f64().unwrap();
     assert!(seconds > 0.7, "{json}");
+}
+
+/// Ctrl-C goes to the program, and what was recorded until then is a whole trace.
+#[test]
+fn what_was_recorded_until_ctrl_c_is_kept() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    let script = "echo a > a; mv a b; sleep 60; echo c > c";
+    let words = ["trace", "record", "-o", "t.trace", "--", "sh", "-c", script];
+    let mut child = d.command(&words).process_group(0).spawn().unwrap();
+    let end = Instant::now() + LIMIT;
+    while !d.path().join("b").exists() {
+        assert!(Instant::now() < end, "it makes nothing");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let json = d.prints(0, &["trace", "show", "--json", "t.trace"]);
+    let shown: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let of = |op: &str| shown["by_op"][op]["calls"].as_u64().unwrap_or(0);
+    assert_eq!((of("create"), of("rename")), (1, 1), "{json}");
+    assert_eq!(
+        (&shown["end"]["interrupted"], &shown["end"]["status"]),
+        (&true.into(), &130.into())
+    );
+    d.prints(0, &["trace", "replay", "t.trace", "."]);
+    assert!(!d.path().join("c").exists());
 }
 
 /// As where udev has set up /dev/fuse, through fusermount3.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_fuse::{FuseMount, MountError, Options, Serving};
+use steadfast_fuse::{FuseMount, MountError, Options, Serving, is_dead};
 use steadfast_trace::format::{FORMAT, NameForm, TraceHeader, TraceOrigin, Trip, VERSION};
 use steadfast_trace::record::{RecordedFs, RecordingSummary};
 use steadfast_vfs::{FileSystem, HostFs};
@@ -84,6 +84,13 @@ pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
 
 fn folder_of(args: &TraceRecord) -> Result<PathBuf, Usage> {
     let given = args.folder.as_deref().unwrap_or(Path::new("."));
+    if is_dead(given) {
+        usage!(
+            "{}: an earlier recording's mount is still there, but its process is gone; take it away \
+             first (steadfast umount)",
+            given.display()
+        );
+    }
     let folder = given.canonicalize().map_err(|e| Usage(format!("{}: {e}", given.display())))?;
     if !folder.is_dir() {
         usage!("{}: is no folder", given.display());

@@ -87,6 +87,11 @@ pub fn in_folder(
 }
 
 fn made_in(folder: &Path) -> Result<tempfile::TempDir, Usage> {
+    let there =
+        std::fs::metadata(folder).map_err(|e| Usage(format!("{}: {e}", folder.display())))?;
+    if !there.is_dir() {
+        usage!("{}: is no folder", folder.display());
+    }
     let made = tempfile::Builder::new().prefix("steadfast-replay-").tempdir_in(folder);
     made.map_err(|e| Usage(format!("{}: {e}", folder.display())))
 }

@@ -14,6 +14,9 @@ use super::wrong;
 use crate::terminal::counted;
 use crate::{CommandEnd, document};
 
+/// Characters of the program, at most.
+const PROGRAM_MAX: usize = 200;
+
 /// What there is of one kind of call.
 #[derive(Default)]
 struct CallCounts {
@@ -75,7 +78,7 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
         counted(threads, "thread"),
         counted(files, "file")
     )?;
-    writeln!(out, "program   {}", header.program.join(" "))?;
+    writeln!(out, "program   {}", shortened(&header.program.join(" ")))?;
     if let Some(trip) = &header.trip {
         let us = |ns: u64| ns as f64 / 1e3;
         let (median, least, most) = (us(trip.median_ns), us(trip.least_ns), us(trip.most_ns));
@@ -118,4 +121,12 @@ fn line(call: &TraceCall, out: &mut dyn Write) -> Result<()> {
     let us = (call.end - call.start) as f64 / 1e3;
     writeln!(out, " = {} ({us:.1} us, after {:.1} us)", call.result, call.think as f64 / 1e3)?;
     Ok(())
+}
+
+/// What is too long for a screen: a program may be given all its text as an argument.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(PROGRAM_MAX) {
+        Some((end, _)) => format!("{} ... (--json has all)", &text[..end]),
+        None => text.to_owned(),
+    }
 }

@@ -3,7 +3,8 @@
 //! Ordering", SOSP 2013).
 //!
 //! * *A thread's* calls follow one another.
-//! * *A file's* calls follow one another, unless both only read.
+//! * *A file's* calls follow one another, unless both only read. A sync and a listing follow what
+//!   was changed before them, and nothing waits for them but their thread.
 //! * *A name's* calls follow one another, unless both only look at it: made, used, removed, made
 //!   again.
 //! * *A handle* is opened, used, closed.
@@ -158,16 +159,18 @@ impl CallOrder {
             self.threads.get(ended).and_then(|(_, past)| past.changes.last().copied())
         }));
         self.of_process(process, (start, is_new), &mut before);
-        for (key, reads) in uses(call) {
+        for (key, usage) in uses(call) {
             let resource = self.resources.entry(key).or_default();
             resource.forget(start);
             before.extend(resource.changes.iter().copied());
-            if reads {
+            if usage == ResourceUse::Reads {
                 keep(&mut resource.reads, own);
                 continue;
             }
             before.extend(resource.reads.iter().copied());
-            resource.changes.push(own);
+            if usage == ResourceUse::Changes {
+                resource.changes.push(own);
+            }
         }
         before.retain(|past| past.end <= call.start);
         // Not those that a later one of the same thread has waited for.
@@ -247,28 +250,46 @@ impl CallOrder {
     }
 }
 
-/// What a call uses, and whether it only reads it.
-fn uses(call: &TraceCall) -> Vec<(ResourceKey, bool)> {
-    // What makes or removes names in a folder leaves it the same folder; who lists or syncs it
-    // wants them all.
-    let reads = call.op.only_reads() && call.op != CallOp::List && !call.has(CallFlag::Truncate);
+/// What a call does with what it uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ResourceUse {
+    /// It waits for changes, and changes wait for it.
+    Reads,
+    /// It waits for all others, and they wait for it.
+    Changes,
+    /// It waits for all others, and none waits for it: a sync, a listing.
+    Gathers,
+}
+
+/// What a call uses, and how.
+fn uses(call: &TraceCall) -> Vec<(ResourceKey, ResourceUse)> {
+    use ResourceUse::{Changes, Gathers, Reads};
+    let on_file = match call.op {
+        CallOp::List => Gathers,
+        op if op.is_sync() => Gathers,
+        op if op.only_reads() && !call.has(CallFlag::Truncate) => Reads,
+        _ => Changes,
+    };
     let mut all = Vec::with_capacity(6);
     if let Some(handle) = call.handle {
         let opens =
             matches!(call.op, CallOp::Open | CallOp::Create | CallOp::Tmpfile | CallOp::Close);
-        all.push((ResourceKey::Handle(handle), !opens));
+        all.push((ResourceKey::Handle(handle), if opens { Changes } else { Reads }));
     }
-    all.extend(call.file.map(|file| (ResourceKey::File(file), reads)));
+    all.extend(call.file.map(|file| (ResourceKey::File(file), on_file)));
     let looks = matches!(call.op, CallOp::Lookup | CallOp::Open);
     for (dir, name, looks) in [(call.dir, &call.name, looks), (call.to_dir, &call.to, false)] {
         if let Some(dir) = dir {
+            let on_name = if looks { Reads } else { Changes };
+            // What makes or removes names in a folder leaves it the same folder; who lists or syncs
+            // it wants them all.
             all.extend([
-                (ResourceKey::Name(dir, name.clone()), looks),
-                (ResourceKey::File(dir), true),
+                (ResourceKey::Name(dir, name.clone()), on_name),
+                (ResourceKey::File(dir), Reads),
             ]);
         }
     }
-    all.push((ResourceKey::All, call.op != CallOp::Sync));
+    all.push((ResourceKey::All, if call.op == CallOp::Sync { Gathers } else { Reads }));
     all
 }
 
@@ -339,6 +360,20 @@ mod tests {
         ];
         let found = ordered(&threads, &mut calls, 0);
         assert_eq!(found[2], (vec![1, 2], 20));
+    }
+
+    /// On a slower file system syncs of several threads are under way at once, as there.
+    #[test]
+    fn a_sync_waits_for_changes_and_nobody_for_it() {
+        let threads = [1, 2].map(|n| thread(n, n, None));
+        let mut calls = [
+            on(CallOp::Write, 1, (0, 10), 3),
+            on(CallOp::Fsync, 2, (20, 30), 3),
+            on(CallOp::Fsync, 1, (40, 50), 3),
+            on(CallOp::Write, 2, (60, 70), 3),
+        ];
+        let found = ordered(&threads, &mut calls, 0);
+        assert_eq!(found.map(|f| f.0), [vec![], vec![1], vec![2], vec![2, 3]]);
     }
 
     #[test]

@@ -4,14 +4,17 @@
 //! [`steadfast_runtime`], so the same engine measures the host's file systems in real time and a
 //! Steadfast stack in virtual time. Nothing here prints: results are values, reports are strings.
 
+mod calls;
 mod cpu;
 pub mod dd;
 pub mod distribution;
+pub mod fio;
 pub mod hdparm;
 pub mod iozone;
+pub mod places;
 
 pub(crate) use cpu::cpu_since;
-pub use cpu::cpu_used;
+pub use cpu::{TaskUse, cpu_used};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

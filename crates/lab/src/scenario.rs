@@ -46,7 +46,7 @@ pub(crate) use iozone_line::{iozone_options, matrix_options};
 pub use legs::LegsSpec;
 pub use line_error::LineError;
 pub use published::{PublishedSpeed, SumKind, tests};
-pub use random_reads::{Distribution, RandomReadSpec};
+pub use random_reads::RandomReadSpec;
 pub use read_under_write::{ReadFile, ReadUnderWriteSpec, Storm};
 pub(crate) use sentence::sized;
 pub use sentence::{Check, Sentence};

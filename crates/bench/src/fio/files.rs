@@ -275,6 +275,17 @@ impl OpenFiles {
         Ok(())
     }
 
+    /// A file begins again: what is cached of it is forgotten, as fio does without O_DIRECT.
+    pub(super) fn forget(&self, file: usize) -> Result<(), FileCallError> {
+        let o = &self.job.options;
+        let Some(fh) = self.handles.get(file).filter(|_| o.invalidate && !o.direct) else {
+            return Ok(());
+        };
+        let part = &self.job.files[file];
+        let told = self.fs.advise(*fh, part.start, part.len, Advice::DontNeed);
+        told.map_err(self.job.failed(file, "advising the page cache"))
+    }
+
     /// A file's handle. Not of a job whose engine makes no requests.
     pub(super) fn handle(&self, file: usize) -> Fh {
         self.handles[file]

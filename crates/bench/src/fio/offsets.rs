@@ -41,13 +41,15 @@ pub(super) struct Requests {
     files: Vec<FileCursor>,
     /// Which file is next, in turn.
     turn: usize,
+    /// The file of which the last request was the first again.
+    pub(super) began_again: Option<usize>,
 }
 
 impl Requests {
     pub(super) fn new(job: &Arc<FioJob>) -> Requests {
         let files = (0..job.files.len()).map(|_| FileCursor::default()).collect();
         let (job, rng) = (Arc::clone(job), Rng::new(job.seed));
-        let mut requests = Requests { job, rng, files, turn: 0 };
+        let mut requests = Requests { job, rng, files, turn: 0, began_again: None };
         requests.restart();
         requests
     }
@@ -84,16 +86,33 @@ impl Requests {
         }
     }
 
-    /// The next request of a kind; `None`: the pass is over.
+    /// The next request of a kind; `None`: the pass is over. A job that goes on until its time is
+    /// over begins at the start of a file again when it is done with it.
     pub(super) fn next(&mut self, kind: RequestKind) -> Option<FioRequest> {
+        self.began_again = None;
         for _ in 0..self.files.len() {
             let file = self.file()?;
-            match self.in_file(kind, file) {
+            let mut place = self.in_file(kind, file);
+            if place.is_none() && self.job.options.time_based {
+                self.begin_again(kind, file);
+                place = self.in_file(kind, file);
+            }
+            match place {
                 Some((offset, len)) => return Some(FioRequest { kind, file, offset, len }),
                 None => self.files[file].is_done = true,
             }
         }
         None
+    }
+
+    fn begin_again(&mut self, kind: RequestKind, file: usize) {
+        let job = &self.job;
+        let cursor = &mut self.files[file];
+        cursor.next[kind as usize] = 0;
+        if cursor.map.is_some() {
+            cursor.map = Some(RandomMap::new(job.files[file].len / job.map_block()));
+        }
+        self.began_again = Some(file);
     }
 
     fn file(&mut self) -> Option<usize> {

@@ -268,6 +268,10 @@ impl Planner {
                         is known to be the last";
             wrong(&["norandommap", "random_distribution"], what.into());
         }
+        if o.verify.is_some() && o.mix.writes && o.time_based && o.iodepth > 1 {
+            let what = "verify with iodepth needs an end: time_based=1 writes blocks again";
+            wrong(&["time_based"], what.into());
+        }
         if o.verify.is_some() && o.engine == Engine::Null {
             wrong(&["verify"], "the engine null reads nothing".into());
         }

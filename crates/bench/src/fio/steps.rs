@@ -14,8 +14,9 @@ use std::sync::Arc;
 /// What a task does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A request, not before `at` (ns). `tag`: of the write, where it is verified.
-    Request { request: FioRequest, at: u64, tag: Option<u64> },
+    /// A request, not before `at` (ns). `tag`: of the write, where it is verified. `again`: it is
+    /// the first of its file again.
+    Request { request: FioRequest, at: u64, tag: Option<u64>, again: bool },
     /// An fsync, or fdatasync, of the file that was written last.
     Sync { file: usize, data_only: bool },
     /// The next pass begins when nothing is in flight.
@@ -159,8 +160,8 @@ impl JobState {
         if let Some(sync) = self.sync_is_due() {
             return sync;
         }
-        if self.bytes >= job.total {
-            if !o.time_based && self.loops_left == 0 {
+        if !o.time_based && self.bytes >= job.total {
+            if self.loops_left == 0 {
                 self.is_over = true;
                 return Step::End;
             }
@@ -228,7 +229,8 @@ impl JobState {
         self.in_flight += 1;
         self.figures.in_flight(self.in_flight);
         let at = self.pace.take(request.kind, request.len, now);
-        Step::Request { request, at, tag }
+        let again = self.requests.began_again.is_some();
+        Step::Request { request, at, tag, again }
     }
 
     /// Whether a task that waits for the end of this pass still has to.

@@ -33,11 +33,13 @@ pub(super) fn run(
     job: &Arc<FioJob>,
     number: u64,
 ) -> (JobFigures, Option<JobFault>) {
+    // As in fio, opening and what the page cache is told then are in a job's time.
+    let began = now().0;
     let files = match OpenFiles::open(fs, job) {
         Ok(files) => files,
         Err(e) => return (JobFigures::default(), Some(e.into())),
     };
-    let state = Mutex::new(JobState::new(job, number, now().0));
+    let state = Mutex::new(JobState::new(job, number, began));
     let run = Arc::new(JobRun {
         fs: Arc::clone(fs),
         job: Arc::clone(job),
@@ -100,7 +102,10 @@ impl JobRun {
                     Done::Nothing
                 }
                 Step::Sync { file, data_only } => self.sync(file, data_only),
-                Step::Request { request, at, tag } => {
+                Step::Request { request, at, tag, again } => {
+                    if again && let Err(e) = self.files.forget(request.file) {
+                        self.state.lock().fail(e);
+                    }
                     if at > chosen {
                         sleep_until(Nanos(at.min(ends_at)));
                         chosen = now().0;

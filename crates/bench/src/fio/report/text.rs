@@ -9,9 +9,8 @@ use super::super::stats::{KindFigures, Moments, Timing};
 use super::numbers::{Prefixes, shown};
 use super::{RunDate, Shares, VERSION, processor};
 
-/// A unit of time, its nanoseconds, and up to where it is used.
-const UNITS: [(&str, u64, u64); 3] =
-    [("nsec", 1, 100_000), ("usec", 1000, 100_000_000), ("msec", 1_000_000, u64::MAX)];
+/// Units of time, and their nanoseconds.
+const UNITS: [(&str, u64); 3] = [("nsec", 1), ("usec", 1000), ("msec", 1_000_000)];
 
 /// What is printed before the run: the jobs, and how many there are.
 pub fn head(plan: &FioPlan) -> String {
@@ -132,15 +131,15 @@ fn of_kind(text: &mut String, kind: RequestKind, of: &KindFigures, entry: &FioEn
     }
 }
 
-fn unit_of(ns: u64) -> (&'static str, u64) {
-    // OK to expect: the last one has no bound.
-    let unit = UNITS.iter().find(|(_, _, most)| ns < *most || *most == u64::MAX);
-    let (name, ns, _) = unit.expect("a unit without a bound");
-    (name, *ns)
+/// As fio chooses it: a larger one where neither end would have few digits, or the deviation.
+fn unit_of(min: u64, max: u64, deviation: f64) -> (&'static str, u64) {
+    let fits = |ns: u64| min > 2 * ns && max > 99_999 * (ns / 1000).max(1) && deviation > ns as f64;
+    let larger = UNITS[1..].iter().rev().find(|(_, ns)| fits(*ns));
+    *larger.unwrap_or(&UNITS[0])
 }
 
 fn times(text: &mut String, what: &str, of: &Moments) {
-    let (unit, ns) = unit_of(of.mean as u64 + of.min);
+    let (unit, ns) = unit_of(of.min, of.max, of.deviation());
     let scaled = |value: f64| value / ns as f64;
     line!(
         text,
@@ -154,7 +153,8 @@ fn times(text: &mut String, what: &str, of: &Moments) {
 
 fn percentiles(text: &mut String, what: &str, of: &Timing, entry: &FioEntry) {
     let list = &entry.job.options.percentiles;
-    let (unit, ns) = unit_of(list.first().map_or(0, |least| of.percentile(*least)));
+    let end = |percent: Option<&f64>| percent.map_or(0, |percent| of.percentile(*percent));
+    let (unit, ns) = unit_of(end(list.first()), end(list.last()), f64::MAX);
     line!(text, "    {what} percentiles ({unit}):");
     for (at, row) in list.chunks(4).enumerate() {
         let cells: Vec<String> =

@@ -26,6 +26,7 @@ use crate::LabError;
 mod band;
 mod check;
 mod copies;
+mod fio;
 mod iozone_line;
 pub mod keys;
 mod legs;
@@ -42,6 +43,7 @@ mod workload;
 pub use band::{Band, ParameterValue};
 pub use copies::{DdSpec, HdparmSpec};
 pub(crate) use copies::{is_file, operands};
+pub use fio::FioSpec;
 pub(crate) use iozone_line::{iozone_options, matrix_options};
 pub use legs::LegsSpec;
 pub use line_error::LineError;
@@ -137,6 +139,7 @@ impl Scenario {
             })?;
         scenario.topology.said_in(origin);
         scenario.workload.trace.iter_mut().for_each(|trace| trace.said_in(origin));
+        scenario.workload.fio.iter_mut().for_each(|fio| fio.said_in(origin));
         if scenario.workload.files.is_none() {
             let of_kernel = scenario.variants.iter_mut().filter(|v| v.kernel.is_some());
             of_kernel.for_each(|variant| variant.run = RunKind::Peer);

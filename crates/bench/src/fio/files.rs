@@ -128,7 +128,10 @@ pub(super) fn lay_out(
 }
 
 /// Refuses files for which the file system has no room, before it is full of them.
-fn room(fs: &dyn FileSystem, plan: &FioPlan) -> Result<(), FileCallError> {
+///
+/// # Errors
+/// There is none, or a call fails. Nothing was changed.
+pub fn room(fs: &dyn FileSystem, plan: &FioPlan) -> Result<(), FileCallError> {
     let mut needed = BTreeMap::new();
     for job in plan.jobs.iter().filter(|job| !job.is_null()) {
         for (at, file) in job.files.iter().enumerate() {

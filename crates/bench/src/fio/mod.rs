@@ -38,7 +38,7 @@ mod verify;
 mod worker;
 mod wrong;
 
-pub use files::{FileCallError, length_of};
+pub use files::{FileCallError, length_of, room};
 pub use job_file::JobSurroundings;
 pub use plan::{AbsoluteRoot, FioJob, FioPlan, JobFile, PlanTarget, plan};
 pub use results::{FioEntry, FioResults, JobFault};

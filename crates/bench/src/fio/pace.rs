@@ -120,8 +120,10 @@ mod tests {
     use super::*;
 
     fn options(rate_process: RatePacing) -> JobOptions {
-        let rate_iops = [Some(1000), Some(500)];
-        JobOptions { rate_iops, rate_process, ..JobOptions::default() }
+        let mut options = JobOptions::default();
+        options.rate_iops = [Some(1000), Some(500)];
+        options.rate_process = rate_process;
+        options
     }
 
     #[test]
@@ -141,7 +143,8 @@ mod tests {
     #[test]
     fn it_thinks_after_so_many() {
         let thinktime = Duration::from_micros(10);
-        let o = JobOptions { thinktime, thinktime_blocks: 2, ..JobOptions::default() };
+        let mut o = JobOptions::default();
+        (o.thinktime, o.thinktime_blocks) = (thinktime, 2);
         let mut pace = Pace::new(&o, 1, 0);
         let mut now = 0;
         let mut at = Vec::new();

@@ -63,7 +63,7 @@ fn a_terse_line_has_fios_fields() {
     // fio has 121 without disks, and one more for a description.
     assert_eq!(lines.iter().map(Vec::len).collect::<Vec<_>>(), [122, 121]);
     assert_eq!((lines[0][0], lines[0][2], lines[0][121]), ("3", "a b", "of two"));
-    assert_eq!((lines[0][17], lines[1][58]), ("1.000000%=1001", "0%=0"));
+    assert_eq!((lines[0][17], lines[1][58]), ("1.000000%=1001", "1.000000%=0"));
 }
 
 #[test]

@@ -153,7 +153,7 @@ pub struct JobOptions {
     pub clat_percentiles: bool,
     /// Those of the whole times.
     pub lat_percentiles: bool,
-    pub(in super::super) prefixes: SizePrefixes,
+    prefixes: SizePrefixes,
 }
 
 /// fio's percentiles.

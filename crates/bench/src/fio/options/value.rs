@@ -2,7 +2,7 @@
 
 /// What the prefixes of a size mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in super::super) enum SizePrefixes {
+pub(super) enum SizePrefixes {
     /// k is 1024 and ki 1000, for the sake of old files.
     #[default]
     Binary,

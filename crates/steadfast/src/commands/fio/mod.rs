@@ -13,7 +13,7 @@ use steadfast_bench::fio::report::{self, RunDate};
 use steadfast_bench::fio::{self, AbsoluteRoot, FioPlan, FioResults, JobFile, PlanTarget};
 use steadfast_runtime::{is_simulated, unix_ns};
 use steadfast_vfs::foreign::json;
-use steadfast_vfs::{FileSystem, HostFs, bounded};
+use steadfast_vfs::{FileSystem, FsError, HostFs, bounded};
 
 use self::around::HostSurroundings;
 use self::cli::{Fio, FioForm};
@@ -67,7 +67,7 @@ fn work(site: &Site, args: &Fio, files: &[JobFile]) -> Result<FioRun> {
     let fs: Arc<dyn FileSystem> = match site.is_here() {
         true => {
             let host = HostFs::open(folder).map_err(|e| match e {
-                e @ (steadfast_vfs::FsError::NotFound | steadfast_vfs::FsError::NotDirectory) => {
+                e @ (FsError::NotFound | FsError::NotDirectory) => {
                     Usage(format!("--folder {}: {e}", folder.display())).into()
                 }
                 e => anyhow::Error::from(e),
@@ -90,6 +90,10 @@ fn work(site: &Site, args: &Fio, files: &[JobFile]) -> Result<FioRun> {
     if site.is_here() {
         refuse_used(folder, &plan)?;
     }
+    fio::room(&*fs, &plan).map_err(|e| match e.source {
+        FsError::NoSpace { .. } => anyhow::Error::from(Usage(e.to_string())),
+        _ => e.into(),
+    })?;
     let results = fio::run(&fs, &plan, |job| {
         let files = terminal::counted(job.files.len() as u64, "file");
         terminal::note(&format!("{}: laying out {files}", job.options.name));

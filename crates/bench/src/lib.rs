@@ -1,8 +1,9 @@
-//! Benchmark engines, on any file system and device: IOzone, dd, hdparm.
+//! Benchmark engines, on any file system and device: IOzone, fio, dd, hdparm.
 //!
-//! [`iozone`] runs IOzone's tests over an `Arc<dyn FileSystem>` with tasks of
-//! [`steadfast_runtime`], so the same engine measures the host's file systems in real time and a
-//! Steadfast stack in virtual time. Nothing here prints: results are values, reports are strings.
+//! [`iozone`] runs IOzone's tests, and [`fio`] fio's job files, over an `Arc<dyn FileSystem>` with
+//! tasks of [`steadfast_runtime`], so the same engine measures the host's file systems in real time
+//! and a Steadfast stack in virtual time. Nothing here prints: results are values, reports are
+//! strings.
 
 mod calls;
 mod cpu;

@@ -55,8 +55,9 @@ pub(super) fn read(handle: &Handle, offset: u64, len: usize) -> Result<Bytes> {
 }
 
 /// Reads of at least so many bytes use memory again. The system gives fresh memory page by page,
-/// and that takes longer than to fill it.
-const KEPT_FROM: usize = 32 << 10;
+/// and that takes longer than to fill it; and to make zeros of memory that a device has just
+/// written costs a tenth of a fast direct read.
+const KEPT_FROM: usize = 4 << 10;
 /// The longest that is kept.
 const KEPT_UP_TO: usize = 4 << 20;
 /// Pieces that a thread keeps.

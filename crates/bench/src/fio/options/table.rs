@@ -552,6 +552,10 @@ const NOT: &[(&str, &str)] = &[
     ("write_iops_log", "no logs are written; --output-format=json has the figures"),
     ("write_hist_log", "no logs are written; --output-format=json has the figures"),
     ("write_iolog", "steadfast trace record notes the calls of a program"),
+    (
+        "read_iolog",
+        "steadfast trace import reads fio's logs, and trace replay makes their calls again",
+    ),
     ("exec_prerun", "no programs are run"),
     ("exec_postrun", "no programs are run"),
     ("zonemode", "files have no zones"),

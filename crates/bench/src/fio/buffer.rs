@@ -17,7 +17,7 @@ const ALIGN: usize = 4096;
 pub(super) const LAYOUT_TAG: u64 = 0xffff << 48 | 1;
 
 /// Where the bytes of a task's writes come from.
-pub(super) struct WriteBuffer {
+pub(super) struct TaskBuffer {
     kind: Buffers,
     rng: Rng,
     /// As long as the longest write.
@@ -40,9 +40,9 @@ fn noise(rng: &mut Rng, buf: &mut [u8]) {
     }
 }
 
-impl WriteBuffer {
+impl TaskBuffer {
     /// For writes of up to so many bytes.
-    pub(super) fn new(kind: Buffers, seed: u64, len: usize) -> WriteBuffer {
+    pub(super) fn new(kind: Buffers, seed: u64, len: usize) -> TaskBuffer {
         let mut rng = Rng::new(seed ^ 0x6275_6666);
         let whole = len.next_multiple_of(SECTOR);
         let bytes = match (kind, steadfast_runtime::is_simulated()) {
@@ -50,7 +50,7 @@ impl WriteBuffer {
             (_, true) => pattern::interned(LAYOUT_TAG, 0, whole),
             (_, false) => aligned(len, |buf| noise(&mut rng, buf)),
         };
-        WriteBuffer { kind, rng, bytes }
+        TaskBuffer { kind, rng, bytes }
     }
 
     /// The bytes of a write.
@@ -101,7 +101,7 @@ mod tests {
             (Buffers::Same, false),
             (Buffers::Zeros, false),
         ] {
-            let mut buffer = WriteBuffer::new(kind, 1, 8192);
+            let mut buffer = TaskBuffer::new(kind, 1, 8192);
             let first = buffer.next(8192);
             let kept = first.to_vec();
             let second = buffer.next(4096);
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again() {
-        let mut buffer = WriteBuffer::new(Buffers::Scrambled, 1, 4096);
+        let mut buffer = TaskBuffer::new(Buffers::Scrambled, 1, 4096);
         let at = buffer.next(4096).as_ptr();
         assert_eq!(buffer.next(4096).as_ptr(), at);
     }

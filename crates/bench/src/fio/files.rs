@@ -9,7 +9,7 @@ use steadfast_vfs::{
     Advice, Attr, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, path,
 };
 
-use super::options::Sync;
+use super::options::WriteSync;
 use super::plan::{FioJob, FioPlan};
 use crate::calls;
 
@@ -55,8 +55,8 @@ impl FioJob {
             false => OpenFlags::READ,
         };
         flags.set(OpenFlags::DIRECT, o.direct);
-        flags.set(OpenFlags::SYNC, o.sync == Sync::All && o.mix.writes);
-        flags.set(OpenFlags::DSYNC, o.sync == Sync::Data && o.mix.writes);
+        flags.set(OpenFlags::SYNC, o.sync == WriteSync::All && o.mix.writes);
+        flags.set(OpenFlags::DSYNC, o.sync == WriteSync::Data && o.mix.writes);
         flags
     }
 }

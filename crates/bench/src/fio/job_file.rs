@@ -232,7 +232,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_section_has_the_globals_above_it() {
-        let text = "; of fio\n[global]\nbs = 4k # small\ninclude common\n[a]\nsize=${SIZE}\nthread\n\
+        let text = "; x\n[global]\nbs = 4k # small\ninclude common\n[a]\nsize=${SIZE}\nthread\n\
                     [GLOBAL]\nnumjobs=$ncpus\n[a]\nfilename=${NONE}x";
         let sections = read(text).unwrap();
         assert_eq!(words(&sections[0].globals), ["3:bs=4k", "1:bs=8k"]);

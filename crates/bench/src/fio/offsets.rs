@@ -35,7 +35,7 @@ struct FileCursor {
 }
 
 /// The requests of one pass of a job.
-pub(super) struct Requests {
+pub(super) struct RequestSequence {
     job: Arc<FioJob>,
     rng: Rng,
     files: Vec<FileCursor>,
@@ -45,11 +45,11 @@ pub(super) struct Requests {
     pub(super) began_again: Option<usize>,
 }
 
-impl Requests {
-    pub(super) fn new(job: &Arc<FioJob>) -> Requests {
+impl RequestSequence {
+    pub(super) fn new(job: &Arc<FioJob>) -> RequestSequence {
         let files = (0..job.files.len()).map(|_| FileCursor::default()).collect();
         let (job, rng) = (Arc::clone(job), Rng::new(job.seed));
-        let mut requests = Requests { job, rng, files, turn: 0, began_again: None };
+        let mut requests = RequestSequence { job, rng, files, turn: 0, began_again: None };
         requests.restart();
         requests
     }

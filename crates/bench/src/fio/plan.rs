@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_runtime::random_u64;
 
 use super::job_file::{self, JobSurroundings};
-use super::options::{self, Engine, FileSize, JobDescription, JobOptions, RequestKind, row};
+use super::options::{self, FileSize, IoEngine, JobDescription, JobOptions, RequestKind, row};
 use super::wrong::{JobFileError, LineOrigin};
 use crate::places::{Distribution, RANKS_MAX};
 
@@ -230,7 +230,7 @@ impl Planner {
         if o.rate.iter().any(Option::is_some) && o.rate_iops.iter().any(Option::is_some) {
             wrong(&["rate_iops"], "rate and rate_iops exclude each other".into());
         }
-        if o.engine == Engine::Calls && o.iodepth > 1 {
+        if o.engine == IoEngine::Calls && o.iodepth > 1 {
             let at = job.place_of(&["iodepth"]);
             let engine = &o.engine_name;
             let note = format!("{at}: the engine {engine} has one request in flight, not more");
@@ -272,7 +272,7 @@ impl Planner {
             let what = "verify with iodepth needs an end: time_based=1 writes blocks again";
             wrong(&["time_based"], what.into());
         }
-        if o.verify.is_some() && o.engine == Engine::Null {
+        if o.verify.is_some() && o.engine == IoEngine::Null {
             wrong(&["verify"], "the engine null reads nothing".into());
         }
     }
@@ -302,14 +302,14 @@ impl Planner {
 impl FioJob {
     /// Whether its engine makes no requests.
     pub(super) fn is_null(&self) -> bool {
-        self.options.engine == Engine::Null
+        self.options.engine == IoEngine::Null
     }
 
     /// Requests in flight.
     pub(super) fn depth(&self) -> u64 {
         match self.options.engine {
-            Engine::Tasks => self.options.iodepth,
-            Engine::Calls | Engine::Null => 1,
+            IoEngine::Tasks => self.options.iodepth,
+            IoEngine::Calls | IoEngine::Null => 1,
         }
     }
 

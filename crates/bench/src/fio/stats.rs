@@ -64,13 +64,13 @@ impl Moments {
 
 /// Times, with their percentiles.
 #[derive(Debug, Clone, Default)]
-pub struct Timing {
+pub struct CallTimes {
     /// In nanoseconds.
     pub moments: Moments,
     counts: Option<Histogram<u64>>,
 }
 
-impl Timing {
+impl CallTimes {
     pub(super) fn add(&mut self, ns: u64, keeps_percentiles: bool) {
         self.moments.add(ns);
         if !keeps_percentiles {
@@ -80,7 +80,7 @@ impl Timing {
         self.counts.get_or_insert_with(histogram).record(ns).expect("a histogram that grows");
     }
 
-    pub(super) fn merge(&mut self, other: &Timing) {
+    pub(super) fn merge(&mut self, other: &CallTimes) {
         self.moments.merge(&other.moments);
         if let Some(theirs) = &other.counts {
             // OK to expect: both grow by themselves, so every value fits.
@@ -108,9 +108,9 @@ pub struct KindFigures {
     /// From being chosen to the call, of engines that have several in flight.
     pub slat: Moments,
     /// From call to return.
-    pub clat: Timing,
+    pub clat: CallTimes,
     /// From being chosen to return.
-    pub lat: Timing,
+    pub lat: CallTimes,
     /// KiB/s, of each half second.
     pub bw: Moments,
     /// Requests a second, of each half second.
@@ -185,7 +185,7 @@ pub struct JobFigures {
     /// Reads and writes.
     pub kinds: [KindFigures; 2],
     /// fsync and fdatasync.
-    pub syncs: Timing,
+    pub syncs: CallTimes,
     /// All calls by how long they took.
     pub steps: LatencySteps,
     /// How many were in flight when each was made: 1, 2, 4, 8, 16, 32, 64 and more.
@@ -198,7 +198,7 @@ pub struct JobFigures {
 
 impl JobFigures {
     /// A request that has returned.
-    pub(super) fn request(&mut self, done: &RequestTimes, keeps: Kept) {
+    pub(super) fn request(&mut self, done: &RequestTimes, keeps: KeptTimes) {
         let kind = &mut self.kinds[done.kind as usize];
         kind.bytes += done.bytes;
         kind.requests += 1;
@@ -237,7 +237,7 @@ impl JobFigures {
 
 /// What is noted of requests beside what always is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct KeptTimes {
     /// The time from being chosen to the call.
     pub(super) slat: bool,
     /// Percentiles of the whole time.

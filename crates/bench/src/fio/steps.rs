@@ -2,18 +2,18 @@
 //! figures.
 
 use super::files::FileCallError;
-use super::offsets::{FioRequest, Requests};
+use super::offsets::{FioRequest, RequestSequence};
 use super::options::RequestKind;
 use super::pace::Pace;
 use super::plan::FioJob;
 use super::results::JobFault;
-use super::stats::{JobFigures, Kept, RateWindow, RequestTimes};
+use super::stats::{JobFigures, KeptTimes, RateWindow, RequestTimes};
 use super::verify::WrittenBlocks;
 use std::sync::Arc;
 
 /// What a task does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum TaskStep {
     /// A request, not before `at` (ns). `tag`: of the write, where it is verified. `again`: it is
     /// the first of its file again.
     Request { request: FioRequest, at: u64, tag: Option<u64>, again: bool },
@@ -29,7 +29,7 @@ pub(super) enum Step {
 
 /// What a task has done.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Done {
+pub(super) enum StepEnd {
     Nothing,
     /// A request.
     Request(RequestTimes),
@@ -42,9 +42,9 @@ pub(super) enum Done {
 /// The state of a job, behind its lock.
 pub(super) struct JobState {
     job: Arc<FioJob>,
-    requests: Requests,
+    requests: RequestSequence,
     pace: Pace,
-    kept: Kept,
+    kept: KeptTimes,
     window: RateWindow,
     pub(super) figures: JobFigures,
     pub(super) written: Option<WrittenBlocks>,
@@ -78,10 +78,10 @@ impl JobState {
         let ends_at = o.runtime.map_or(u64::MAX, |time| counted_from.saturating_add(ns(time)));
         let verifies = o.verify == Some(super::options::Verification::Blocks);
         JobState {
-            requests: Requests::new(job),
+            requests: RequestSequence::new(job),
             pace: Pace::new(o, job.seed, now),
-            kept: Kept {
-                slat: o.engine == super::options::Engine::Tasks,
+            kept: KeptTimes {
+                slat: o.engine == super::options::IoEngine::Tasks,
                 lat_percentiles: o.lat_percentiles,
             },
             window: RateWindow::new(now),
@@ -107,16 +107,16 @@ impl JobState {
     }
 
     /// Takes in what a task has done by `now` (ns), and says what it does next.
-    pub(super) fn step(&mut self, done: Done, now: u64) -> Step {
+    pub(super) fn step(&mut self, done: StepEnd, now: u64) -> TaskStep {
         match done {
-            Done::Nothing => {}
-            Done::Request(times) => self.returned(&times),
-            Done::Sync(ns) => {
+            StepEnd::Nothing => {}
+            StepEnd::Request(times) => self.returned(&times),
+            StepEnd::Sync(ns) => {
                 if self.counts(now) {
                     self.figures.syncs.add(ns, true);
                 }
             }
-            Done::GivenUp => {
+            StepEnd::GivenUp => {
                 self.in_flight -= 1;
                 self.is_over = true;
             }
@@ -149,13 +149,13 @@ impl JobState {
         self.fault.get_or_insert(fault.into());
     }
 
-    fn next(&mut self, now: u64) -> Step {
+    fn next(&mut self, now: u64) -> TaskStep {
         let job = Arc::clone(&self.job);
         let o = &job.options;
         let enough = o.number_ios.is_some_and(|most| self.issued >= most);
         if self.is_over || now >= self.ends_at || enough {
             self.is_over = true;
-            return Step::End;
+            return TaskStep::End;
         }
         if let Some(sync) = self.sync_is_due() {
             return sync;
@@ -163,7 +163,7 @@ impl JobState {
         if !o.time_based && self.bytes >= job.total {
             if self.loops_left == 0 {
                 self.is_over = true;
-                return Step::End;
+                return TaskStep::End;
             }
             return self.pass();
         }
@@ -177,7 +177,7 @@ impl JobState {
     }
 
     /// As fio has it: whenever so many writes were made and the last call was no sync.
-    fn sync_is_due(&mut self) -> Option<Step> {
+    fn sync_is_due(&mut self) -> Option<TaskStep> {
         let o = &self.job.options;
         if self.last_was_sync || self.writes == 0 {
             return None;
@@ -189,18 +189,18 @@ impl JobState {
             (false, false) => return None,
         };
         self.last_was_sync = true;
-        Some(Step::Sync { file: self.last_written, data_only })
+        Some(TaskStep::Sync { file: self.last_written, data_only })
     }
 
     /// Another pass; none if this one had nothing.
-    fn pass(&mut self) -> Step {
+    fn pass(&mut self) -> TaskStep {
         if self.issued_in_pass == 0 {
             self.is_over = true;
-            return Step::End;
+            return TaskStep::End;
         }
         // Of two writes of a block in flight none is known to be the last.
         if self.written.is_some() && self.in_flight > 0 {
-            return Step::Quiet;
+            return TaskStep::Quiet;
         }
         if self.bytes >= self.job.total {
             self.bytes = 0;
@@ -209,10 +209,10 @@ impl JobState {
         self.issued_in_pass = 0;
         self.pass += 1;
         self.requests.restart();
-        Step::Pass
+        TaskStep::Pass
     }
 
-    fn issue(&mut self, request: FioRequest, now: u64) -> Step {
+    fn issue(&mut self, request: FioRequest, now: u64) -> TaskStep {
         self.issued += 1;
         self.issued_in_pass += 1;
         self.bytes = self.bytes.saturating_add(request.len);
@@ -230,7 +230,7 @@ impl JobState {
         self.figures.in_flight(self.in_flight);
         let at = self.pace.take(request.kind, request.len, now);
         let again = self.requests.began_again.is_some();
-        Step::Request { request, at, tag, again }
+        TaskStep::Request { request, at, tag, again }
     }
 
     /// Whether a task that waits for the end of this pass still has to.

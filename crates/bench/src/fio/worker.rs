@@ -5,14 +5,14 @@ use std::sync::Arc;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, cpu, now, sleep_until, spawn};
 use steadfast_vfs::{Advice, FileSystem, FsError};
 
-use super::buffer::WriteBuffer;
+use super::buffer::TaskBuffer;
 use super::files::OpenFiles;
 use super::offsets::FioRequest;
-use super::options::{Engine, RequestKind, Verification};
+use super::options::{IoEngine, RequestKind, Verification};
 use super::plan::FioJob;
 use super::results::JobFault;
 use super::stats::{JobFigures, RequestTimes};
-use super::steps::{Done, JobState, Step};
+use super::steps::{JobState, StepEnd, TaskStep};
 use super::verify;
 use crate::calls::{self, SYSCALL};
 use crate::cpu::{TaskClock, TaskUse};
@@ -76,33 +76,33 @@ impl JobRun {
         let clock = TaskClock::start();
         let largest = o.sizes[RequestKind::Write as usize].most as usize;
         let mut buffer = match o.mix.writes && !self.job.is_null() {
-            true => WriteBuffer::new(o.buffers, self.job.seed ^ number << 32, largest),
-            false => WriteBuffer::new(o.buffers, 0, 0),
+            true => TaskBuffer::new(o.buffers, self.job.seed ^ number << 32, largest),
+            false => TaskBuffer::new(o.buffers, 0, 0),
         };
-        let (mut done, mut chosen) = (Done::Nothing, now().0);
+        let (mut done, mut chosen) = (StepEnd::Nothing, now().0);
         loop {
             let mut state = self.state.lock();
             let step = state.step(done, chosen);
             let (ends_at, pass) = (state.ends_at, state.pass);
             drop(state);
-            if matches!(step, Step::Pass | Step::End) {
+            if matches!(step, TaskStep::Pass | TaskStep::End) {
                 self.next_pass.notify_all();
             }
             done = match step {
-                Step::End => break,
-                Step::Quiet => {
+                TaskStep::End => break,
+                TaskStep::Quiet => {
                     let state = self.state.lock();
                     drop(self.next_pass.wait_while(state, |state| state.waits_in(pass)));
-                    Done::Nothing
+                    StepEnd::Nothing
                 }
-                Step::Pass => {
+                TaskStep::Pass => {
                     if let Err(e) = self.files.advise() {
                         self.state.lock().fail(e);
                     }
-                    Done::Nothing
+                    StepEnd::Nothing
                 }
-                Step::Sync { file, data_only } => self.sync(file, data_only),
-                Step::Request { request, at, tag, again } => {
+                TaskStep::Sync { file, data_only } => self.sync(file, data_only),
+                TaskStep::Request { request, at, tag, again } => {
                     if again && let Err(e) = self.files.forget(request.file) {
                         self.state.lock().fail(e);
                     }
@@ -111,20 +111,20 @@ impl JobRun {
                         chosen = now().0;
                     }
                     match at >= ends_at {
-                        true => Done::GivenUp,
+                        true => StepEnd::GivenUp,
                         false => self.request(&request, tag, &mut buffer, chosen),
                     }
                 }
             };
             chosen = match done {
-                Done::Request(times) => times.returned,
+                StepEnd::Request(times) => times.returned,
                 _ => now().0,
             };
         }
         clock.used()
     }
 
-    fn sync(&self, file: usize, data_only: bool) -> Done {
+    fn sync(&self, file: usize, data_only: bool) -> StepEnd {
         let started = now();
         cpu(SYSCALL);
         let synced = match self.job.is_null() {
@@ -135,21 +135,21 @@ impl JobRun {
         if let Err(e) = synced {
             self.state.lock().fail(self.job.failed(file, "fsync")(e));
         }
-        Done::Sync(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+        StepEnd::Sync(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn request(
         &self,
         request: &FioRequest,
         tag: Option<u64>,
-        buffer: &mut WriteBuffer,
+        buffer: &mut TaskBuffer,
         chosen: u64,
-    ) -> Done {
+    ) -> StepEnd {
         let FioRequest { kind, offset, len, .. } = *request;
         let mut is_short = false;
         let (called, returned);
         let made = match (kind, self.job.options.engine) {
-            (_, Engine::Null) => {
+            (_, IoEngine::Null) => {
                 called = now().0;
                 returned = called;
                 Ok(())
@@ -180,9 +180,9 @@ impl JobRun {
         };
         if let Err(fault) = made {
             self.state.lock().fail(fault);
-            return Done::GivenUp;
+            return StepEnd::GivenUp;
         }
-        Done::Request(RequestTimes { kind, bytes: len, is_short, chosen, called, returned })
+        StepEnd::Request(RequestTimes { kind, bytes: len, is_short, chosen, called, returned })
     }
 
     fn write(&self, request: &FioRequest, data: bytes::Bytes) -> Result<(), JobFault> {
@@ -266,7 +266,7 @@ impl JobRun {
             verify::check(&self.job.files[file].path, offset, &data, Some(tag))?;
             let (kind, called) = (request.kind, chosen);
             let times = RequestTimes { kind, bytes: len, is_short, chosen, called, returned };
-            figures.request(&times, super::stats::Kept { slat: false, lat_percentiles: true });
+            figures.request(&times, super::stats::KeptTimes { slat: false, lat_percentiles: true });
             figures.in_flight(1);
         }
         let took = now().since(began);

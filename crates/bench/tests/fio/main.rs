@@ -1,7 +1,6 @@
 //! fio's jobs from outside: what is refused, what runs when in virtual time, what comes out.
 
 #[path = "../iozone/memory.rs"]
-#[allow(dead_code, reason = "IOzone's tests use the rest")]
 mod memory;
 
 mod examples;
@@ -20,9 +19,9 @@ use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;
 
 /// No environment and no files.
-struct NoSurroundings;
+struct BareSurroundings;
 
-impl JobSurroundings for NoSurroundings {
+impl JobSurroundings for BareSurroundings {
     fn variable(&self, _: &str) -> Result<String, String> {
         Ok(String::new())
     }
@@ -40,7 +39,7 @@ impl JobSurroundings for NoSurroundings {
 fn planned(text: &str) -> Result<FioPlan, String> {
     let target = PlanTarget { root: AbsoluteRoot::FileSystem, existing: &|_| None, only: &[] };
     let file = JobFile { name: "a.fio".into(), text: text.into() };
-    fio::plan(&[file], &NoSurroundings, &target).map_err(|e| e.to_string())
+    fio::plan(&[file], &BareSurroundings, &target).map_err(|e| e.to_string())
 }
 
 /// Runs it in virtual time.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use steadfast_bench::fio::report::{self, RunDate};
 use steadfast_bench::fio::{FioEntry, FioResults};
 
+use steadfast_vfs::OpenFlags;
+
 use crate::memory::Behaviour;
 use crate::simulate;
 
@@ -96,6 +98,20 @@ fn files_are_laid_out_and_stay() {
     let (results, fs) = simulate(text, slow());
     assert_eq!(results.fault(), None);
     assert_eq!(fs.names(), ["a.0.0", "a.0.1", "a.0.2", "a.0.3"]);
+}
+
+#[test]
+fn files_are_opened_as_the_job_says() {
+    let of = |lines: &str| {
+        let (_, fs) = simulate(&format!("[a]\nsize=64k\nfilename=f\n{lines}"), slow());
+        fs.opened().pop().unwrap()
+    };
+    let (read, both) = (OpenFlags::READ, OpenFlags::READ | OpenFlags::WRITE);
+    assert_eq!(of("direct=1\nsync=1"), ("f".into(), read | OpenFlags::DIRECT));
+    assert_eq!(of("rw=write\nsync=1"), ("f".into(), both | OpenFlags::SYNC));
+    assert_eq!(of("rw=randrw\nsync=dsync\nbuffered=0"), {
+        ("f".into(), both | OpenFlags::DSYNC | OpenFlags::DIRECT)
+    });
 }
 
 #[test]

@@ -22,9 +22,9 @@ table! {
 }
 
 /// A scenario has no environment, and includes nothing: it is the same everywhere.
-struct NoSurroundings;
+struct ScenarioSurroundings;
 
-impl JobSurroundings for NoSurroundings {
+impl JobSurroundings for ScenarioSurroundings {
     fn variable(&self, name: &str) -> Result<String, String> {
         Err(format!("${{{name}}}: the jobs of a scenario have no environment"))
     }
@@ -65,7 +65,7 @@ impl FioSpec {
     ///
     /// # Errors
     /// It cannot be read: its name, and why.
-    pub fn job_file(&self) -> Result<JobFile, String> {
+    pub(crate) fn job_file(&self) -> Result<JobFile, String> {
         match (&self.file, &self.jobs) {
             (Some(name), _) => {
                 let text = bounded::text(Path::new(name), bounded::SETTINGS_MAX);
@@ -82,13 +82,13 @@ impl FioSpec {
     ///
     /// # Errors
     /// All lines that are wrong.
-    pub fn planned(
+    pub(crate) fn planned(
         file: &JobFile,
         only: &[String],
         existing: &dyn Fn(&str) -> Option<u64>,
     ) -> Result<FioPlan, JobFileError> {
         let target = PlanTarget { root: AbsoluteRoot::FileSystem, existing, only };
-        plan(std::slice::from_ref(file), &NoSurroundings, &target)
+        plan(std::slice::from_ref(file), &ScenarioSurroundings, &target)
     }
 
     /// In words, as a report shows it.

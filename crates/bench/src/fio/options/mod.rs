@@ -1,7 +1,9 @@
-//! What a job's lines say: fio's options, of which [`table`] has the list.
+//! What a job's lines say: fio's options, of which [`rows`] is the list.
 
+mod left_out;
 mod shape;
 mod table;
+mod taken;
 mod value;
 
 use std::time::Duration;
@@ -11,10 +13,10 @@ use super::wrong::JobFileError;
 use crate::places::Distribution;
 
 pub use shape::{
-    BlockSizes, Buffers, Engine, FileOrder, FileSize, RatePacing, RequestKind, RequestMix, Sync,
-    Verification,
+    BlockSizes, Buffers, FileOrder, FileSize, IoEngine, RatePacing, RequestKind, RequestMix,
+    Verification, WriteSync,
 };
-pub use table::{OptionRow, ROWS};
+pub use table::OptionRow;
 use value::SizePrefixes;
 
 /// A job as its lines describe it.
@@ -63,7 +65,7 @@ pub struct JobOptions {
     #[default = 1]
     pub loops: u64,
     /// How requests are made.
-    pub engine: Engine,
+    pub engine: IoEngine,
     /// The name of it in the file.
     #[default = "psync"]
     pub engine_name: String,
@@ -73,7 +75,7 @@ pub struct JobOptions {
     /// O_DIRECT.
     pub direct: bool,
     /// O_SYNC or O_DSYNC.
-    pub sync: Sync,
+    pub sync: WriteSync,
     /// After so many writes an fsync; 0: none.
     pub fsync: u64,
     /// After so many writes an fdatasync; 0: none.
@@ -182,9 +184,14 @@ impl JobDescription {
     }
 }
 
+/// All options that are taken, those without effect at the end.
+pub fn rows() -> impl Iterator<Item = &'static OptionRow> {
+    taken::TAKEN.iter().chain(left_out::WITHOUT_EFFECT)
+}
+
 /// The row of an option, by its name or another that it has.
 pub fn row(name: &str) -> Option<&'static OptionRow> {
-    ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name))
+    rows().find(|row| row.name == name || row.aliases.contains(&name))
 }
 
 /// What the sections mean.
@@ -225,7 +232,7 @@ pub fn described(sections: Vec<JobSection>) -> Result<Vec<JobDescription>, JobFi
 fn told(options: &mut JobOptions, setting: &JobSetting) -> Result<Option<String>, String> {
     let name = &setting.name;
     let Some(row) = row(name) else {
-        let why = table::why_not(name).map_or_else(String::new, |why| format!(": {why}"));
+        let why = left_out::why_not(name).map_or_else(String::new, |why| format!(": {why}"));
         return Err(format!("option '{name}' of fio is not supported{why}"));
     };
     let value = match (&setting.value, row.takes_nothing) {
@@ -238,5 +245,21 @@ fn told(options: &mut JobOptions, setting: &JobSetting) -> Result<Option<String>
             set(options, value).map(|()| None).map_err(|e| format!("option '{name}': {e}"))
         }
         None => Ok(Some(format!("'{name}' has no effect here: {}", row.help))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_name_stands_once() {
+        let mut seen = BTreeSet::new();
+        let not = left_out::NOT.iter().map(|(name, _)| name);
+        for name in rows().flat_map(|row| [&row.name].into_iter().chain(row.aliases)).chain(not) {
+            assert!(seen.insert(name), "{name}");
+        }
     }
 }

@@ -213,7 +213,7 @@ impl FileSize {
 
 /// How requests are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Engine {
+pub enum IoEngine {
     /// One call after the other.
     #[default]
     Calls,
@@ -223,12 +223,12 @@ pub enum Engine {
     Null,
 }
 
-impl Engine {
-    pub(super) fn parse(text: &str) -> Result<Engine, String> {
+impl IoEngine {
+    pub(super) fn parse(text: &str) -> Result<IoEngine, String> {
         match text {
-            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Engine::Calls),
-            "libaio" | "linuxaio" | "posixaio" | "io_uring" => Ok(Engine::Tasks),
-            "null" => Ok(Engine::Null),
+            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(IoEngine::Calls),
+            "libaio" | "linuxaio" | "posixaio" | "io_uring" => Ok(IoEngine::Tasks),
+            "null" => Ok(IoEngine::Null),
             "mmap" => Err("'mmap': a file system in this process has no mappings".into()),
             _ => Err(format!(
                 "'{text}' is not one of sync, psync, vsync, pvsync, pvsync2, libaio, posixaio, \
@@ -263,7 +263,7 @@ impl FileOrder {
 
 /// Whether a write is durable when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sync {
+pub enum WriteSync {
     /// It need not be.
     #[default]
     None,
@@ -273,12 +273,12 @@ pub enum Sync {
     Data,
 }
 
-impl Sync {
-    pub(super) fn parse(text: &str) -> Result<Sync, String> {
+impl WriteSync {
+    pub(super) fn parse(text: &str) -> Result<WriteSync, String> {
         match text {
-            "none" | "0" => Ok(Sync::None),
-            "sync" | "1" => Ok(Sync::All),
-            "dsync" => Ok(Sync::Data),
+            "none" | "0" => Ok(WriteSync::None),
+            "sync" | "1" => Ok(WriteSync::All),
+            "dsync" => Ok(WriteSync::Data),
             _ => Err(format!("'{text}' is not one of none, sync, dsync")),
         }
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::super::options::{BlockSizes, Engine, RequestKind};
+use super::super::options::{BlockSizes, IoEngine, RequestKind};
 use super::super::plan::FioPlan;
 use super::super::results::{FioEntry, FioResults, GroupFigures};
-use super::super::stats::{KindFigures, Moments, Timing};
+use super::super::stats::{CallTimes, KindFigures, Moments};
 use super::numbers::{Prefixes, shown};
 use super::{RunDate, Shares, VERSION, processor};
 
@@ -114,7 +114,7 @@ fn of_kind(text: &mut String, kind: RequestKind, of: &KindFigures, entry: &FioEn
         shown(of.bytes as f64, Prefixes::Binary, "B"),
         of.runtime_ns.div_ceil(1_000_000)
     );
-    if o.engine == Engine::Tasks {
+    if o.engine == IoEngine::Tasks {
         times(text, "  slat", &of.slat);
     }
     times(text, "  clat", &of.clat.moments);
@@ -151,7 +151,7 @@ fn times(text: &mut String, what: &str, of: &Moments) {
     );
 }
 
-fn percentiles(text: &mut String, what: &str, of: &Timing, entry: &FioEntry) {
+fn percentiles(text: &mut String, what: &str, of: &CallTimes, entry: &FioEntry) {
     let list = &entry.job.options.percentiles;
     let end = |percent: Option<&f64>| percent.map_or(0, |percent| of.percentile(*percent));
     let (unit, ns) = unit_of(end(list.first()), end(list.last()), f64::MAX);

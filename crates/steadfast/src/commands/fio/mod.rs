@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use steadfast_bench::fio::options::{self, OptionRow, ROWS};
+use steadfast_bench::fio::options::{self, OptionRow};
 use steadfast_bench::fio::report::{self, RunDate};
 use steadfast_bench::fio::{self, AbsoluteRoot, FioPlan, FioResults, JobFile, PlanTarget};
 use steadfast_runtime::{is_simulated, unix_ns};
@@ -147,11 +147,11 @@ fn help(name: &str, out: &mut dyn Write) -> Result<CommandEnd> {
         }
         return Ok(CommandEnd::Good);
     }
-    for row in ROWS.iter().filter(|row| row.has_effect()) {
+    for row in options::rows().filter(|row| row.has_effect()) {
         writeln!(out, "{:<20}: {}", row.name, row.help)?;
     }
     writeln!(out, "\nTaken, without effect:")?;
-    for row in ROWS.iter().filter(|row| !row.has_effect()) {
+    for row in options::rows().filter(|row| !row.has_effect()) {
         writeln!(out, "{:<20}: {}", row.name, row.help)?;
     }
     Ok(CommandEnd::Good)

@@ -27,6 +27,14 @@ struct JobRun {
     next_pass: Condvar,
 }
 
+/// What a read brought.
+struct ReadData {
+    /// Where it is looked at.
+    data: Option<Vec<u8>>,
+    /// In how many parts it came.
+    parts: usize,
+}
+
 /// Runs a job; `number`: among all, from 1 on.
 pub(super) fn run(
     fs: &Arc<dyn FileSystem>,
@@ -166,15 +174,13 @@ impl JobRun {
             }
             (RequestKind::Read, _) => {
                 called = now().0;
-                let (made, parts) = self.read(request);
+                let read = self.read(request);
                 returned = now().0;
-                is_short = parts.1 > 1;
-                made.and_then(|()| match parts.0 {
-                    None => Ok(()),
-                    Some(data) => {
-                        let file = &self.job.files[request.file].path;
-                        verify::check(file, offset, &data, None).map_err(JobFault::from)
-                    }
+                read.and_then(|read| {
+                    is_short = read.parts > 1;
+                    let Some(data) = read.data else { return Ok(()) };
+                    let file = &self.job.files[request.file].path;
+                    verify::check(file, offset, &data, None).map_err(JobFault::from)
                 })
             }
         };
@@ -192,26 +198,24 @@ impl JobRun {
         })
     }
 
-    /// Also what was read, where it is looked at, and in how many parts it came.
-    fn read(&self, request: &FioRequest) -> (Result<(), JobFault>, (Option<Vec<u8>>, usize)) {
+    fn read(&self, request: &FioRequest) -> Result<ReadData, JobFault> {
         let FioRequest { file, offset, len, .. } = *request;
         let o = &self.job.options;
         // As fio: what a mix reads is not looked at.
         let looks = o.verify == Some(Verification::Blocks) && !o.mix.writes;
-        let mut data = looks.then(Vec::new);
-        let mut parts = 0;
-        let read = calls::read_each(&*self.fs, self.files.handle(file), (offset, len), |part| {
-            parts += 1;
-            if let Some(data) = &mut data {
+        let mut read = ReadData { data: looks.then(Vec::new), parts: 0 };
+        let done = calls::read_each(&*self.fs, self.files.handle(file), (offset, len), |part| {
+            read.parts += 1;
+            if let Some(data) = &mut read.data {
                 data.extend_from_slice(&part);
             }
         });
-        let read = read.map_err(|(at, e)| {
+        done.map_err(|(at, e)| {
             let what = FsError::Io { what: "the file ends there".into() };
             let doing = format!("reading {len} bytes at {at}");
-            self.job.failed(file, doing)(e.unwrap_or(what)).into()
-        });
-        (read, (data, parts))
+            self.job.failed(file, doing)(e.unwrap_or(what))
+        })?;
+        Ok(read)
     }
 
     /// What is done behind the last request, in the job's time.

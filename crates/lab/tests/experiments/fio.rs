@@ -6,6 +6,8 @@ use steadfast_lab::results::{FioRow, Results};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, Watch, run_seeds};
 
+use crate::schema::assert_described;
+
 const GOOD: &str = r#"
 version = 2
 name = "jobs"
@@ -70,6 +72,7 @@ fn jobs_are_measured_on_every_variant() {
     let (slow, fast) = (of("ssd", "scan read"), of("ram", "scan read"));
     assert_eq!((slow.requests, fast.requests), (64, 64));
     assert!(fast.kb_per_s > 2.0 * slow.kb_per_s, "{fast:?} {slow:?}");
+    assert_described(&results);
     let quick = run(&scenario, false);
     assert_eq!(quick.only().of::<FioRow>().count(), 2);
 }

@@ -10,6 +10,7 @@ mod copies;
 mod disk_use;
 mod each;
 mod files;
+mod fio;
 mod gather;
 mod jobs;
 mod legs;
@@ -54,6 +55,7 @@ use crate::{LabError, OptionError, ScenarioError};
 use benchmark::Iozone;
 use copies::Copies;
 use files::Files;
+use fio::FioLoad;
 use legs::LegsLoad;
 use random_reads::RandomReads;
 use reads::Reads;
@@ -261,6 +263,7 @@ fn loads(
             WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
             WorkloadKind::Matrix => Box::new(Iozone::matrices(scenario, options.full)?),
             WorkloadKind::Legs(spec) => Box::new(LegsLoad(spec.clone())),
+            WorkloadKind::Fio(spec) => Box::new(FioLoad(spec.clone())),
             WorkloadKind::Trace(spec) => Box::new(TraceLoad(spec.clone())),
             WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
         });

@@ -60,6 +60,11 @@ impl Frames {
         self.on_lru
     }
 
+    /// Whether a frame may be evicted.
+    pub(crate) fn is_evictable(&self, id: FrameId) -> bool {
+        self.slots[id.index() as usize].on_lru
+    }
+
     /// Makes a frame, not on the LRU.
     pub(crate) fn insert(&mut self, file: FileKey, page: u64, data: Bytes) -> FrameId {
         let frame = Frame { file, page, data, on_lru: false, newer: NONE, older: NONE };

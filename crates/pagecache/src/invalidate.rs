@@ -24,6 +24,16 @@ impl PageCache {
         }
     }
 
+    /// Evicts the pages that lie whole in a range of bytes and are as on the device: as if others
+    /// had needed their memory. What is dirty, or in flight, stays.
+    pub fn evict(&self, file: FileKey, bytes: Range<u64>) {
+        let pages = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
+        if !pages.is_empty() {
+            self.state.lock().evict_range(file, pages);
+            self.room.notify_all();
+        }
+    }
+
     /// As [`invalidate`](Self::invalidate), before a direct write, which may fail: write-back
     /// failures of the pages stay recorded. After the write has succeeded `invalidate` is called.
     pub fn invalidate_before_direct_write(&self, file: FileKey, bytes: Range<u64>) {

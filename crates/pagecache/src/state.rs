@@ -149,6 +149,20 @@ impl State {
         true
     }
 
+    /// Evicts what may be of a range of pages.
+    pub(crate) fn evict_range(&mut self, file: FileKey, pages: Range<u64>) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        let there: Vec<(u64, FrameId)> = f.pages.range(pages).map(|(p, id)| (p, *id)).collect();
+        for (page, id) in there {
+            if self.frames.is_evictable(id) {
+                self.frames.remove(id);
+                f.pages.remove(page);
+                State::evict_failed(f, page);
+                self.stats.evicted_pages += 1;
+            }
+        }
+    }
+
     fn note_use(&mut self) {
         let bytes = self.used() * PAGE_U64;
         self.stats.memory_bytes_max = self.stats.memory_bytes_max.max(bytes);

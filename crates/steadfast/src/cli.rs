@@ -53,6 +53,8 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
         options: Vec<String>,
     },
+    /// Run fio's job files, also in images and on models
+    Fio(Box<crate::commands::fio::cli::Fio>),
     /// Copy and convert blocks, as dd does, also in images and on models
     #[command(version, disable_version_flag = true)]
     Dd(crate::commands::dd::cli::Dd),

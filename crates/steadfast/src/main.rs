@@ -29,7 +29,7 @@ use steadfast::FileSystem;
 
 use cli::{Cli, Command, Lab};
 use commands::{
-    calibrate, compare, crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs,
+    calibrate, compare, crash, dd, extents, fio, hdparm, image, iostat, iozone, journal, lab, mkfs,
     pages, pmem, sensitivity, serve, svm, top, trace, tree, validate, volume,
 };
 use exit_status::status_of;
@@ -177,6 +177,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
         Command::Lab(Lab::Compare(args)) => return compare::run(&args, out),
         Command::Lab(Lab::Drives { json }) => sensitivity::drives(json, out)?,
         Command::Iozone { options } => return iozone::run(&options, out),
+        Command::Fio(args) => return fio::run(*args, out),
         Command::Dd(args) => return dd::run(&args),
         Command::Hdparm(args) => return hdparm::run(args, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::{
-    Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileType, FsError, Ino, NewNode, OpenFlags,
-    RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
+    Advice, Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileType, FsError, Ino, NewNode,
+    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
 };
 
 fn unsupported<T>(what: &str) -> Result<T> {
@@ -181,6 +181,12 @@ pub trait FileSystem: Send + Sync {
     /// The first data or hole at or after `offset`; ENXIO if there is none.
     fn seek(&self, _fh: Fh, _offset: u64, _to: SeekTo) -> Result<u64> {
         unsupported("SEEK_DATA and SEEK_HOLE")
+    }
+
+    /// Says how a range of an open file will be used. A file system may ignore it, and does so
+    /// unless it says otherwise.
+    fn advise(&self, _fh: Fh, _offset: u64, _len: u64, _advice: Advice) -> Result<()> {
+        Ok(())
     }
 
     /// The pieces of `[offset, offset + len)` bytes that have storage, in order.

@@ -40,7 +40,7 @@ pub use hard_links::HardLinks;
 pub use host::HostFs;
 pub use transact::TransactError;
 pub use types::{
-    Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags,
+    Advice, Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags,
     RenameFlags, SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs, Timestamp, TransactMask,
     TransactPolicy,
 };

@@ -247,6 +247,17 @@ pub enum Fallocate {
     InsertRange,
 }
 
+/// What posix_fadvise(2) says of a range of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// It is read from front to back.
+    Sequential,
+    /// It is read at random places.
+    Random,
+    /// It is not needed for now: what is in the cache and durable may be forgotten.
+    DontNeed,
+}
+
 /// What lseek(2) looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeekTo {

@@ -13,13 +13,14 @@ use steadfast_vfs::{Fh, FsError};
 
 use super::data::FileData;
 use super::engine::{Bench, Round, RunError, nanos};
-use super::file::{self, OpenError, TestFile};
+use super::file::{OpenError, TestFile};
 use super::latency::{Latencies, Operation};
 use super::matrix::LatencyLine;
 use super::observer::Action;
 use super::plan::{self, OpenMode, Role, Stride, Wall};
 use super::results::ChildResult;
 use super::stonewall::{Score, Tally};
+use crate::calls;
 
 /// What a child has to show for a test.
 pub(super) type ChildTest = (ChildResult, Score, Latencies);
@@ -182,7 +183,7 @@ impl<'a> Child<'a> {
         let action = Action::Write { offset, len, tag };
         let durable = self.role.writes_are_durable(&self.bench.options);
         let (at, fh) = (self.at(), self.handle());
-        let written = at.observed(action, durable, || file::write(at.fs, fh, offset, data));
+        let written = at.observed(action, durable, || calls::write(at.fs, fh, offset, data));
         written.map_err(|(at, e)| self.failed(format!("writing {len} bytes at {at}"), e))?;
         self.data.wrote(tag, offset, len);
         self.done(Operation::Write, offset, len, started);
@@ -191,7 +192,7 @@ impl<'a> Child<'a> {
 
     fn read(&mut self, offset: u64, len: u64) -> Result<(), RunError> {
         let started = now();
-        let parts = file::read(&*self.bench.fs, self.handle(), offset, len);
+        let parts = calls::read(&*self.bench.fs, self.handle(), offset, len);
         let parts = parts.map_err(|(at, e)| match e {
             Some(e) => self.failed(format!("reading {len} bytes at {at}"), e),
             None => self.wrong(format!(
@@ -202,7 +203,7 @@ impl<'a> Child<'a> {
         self.done(Operation::Read, offset, len, started);
         if self.bench.options.verify || self.bench.options.pattern.is_some() {
             let before = now();
-            let checked = self.data.check(offset, &file::joined(parts));
+            let checked = self.data.check(offset, &calls::joined(parts));
             self.untimed += now().since(before);
             checked.map_err(|e| self.wrong(e.to_string()))?;
         }

@@ -10,7 +10,7 @@ use steadfast_vfs::{FileSystem, FsError};
 
 use super::child::{self, ChildTest};
 use super::data::FileData;
-use super::file::{TestFile, path_in};
+use super::file::TestFile;
 use super::gate::Gate;
 use super::latency::Latencies;
 use super::observer::{Observer, SilentObserver};
@@ -19,6 +19,7 @@ use super::plan::{self, Test};
 use super::random;
 use super::results::{FORMAT, IozoneResults, Surroundings, TestResult, ThroughputRun, VERSION};
 use super::stonewall::{Score, Unit, summarise};
+use crate::calls::path_in;
 use crate::{cpu_since, cpu_used};
 
 /// A child that ran for less than this says little about a device.

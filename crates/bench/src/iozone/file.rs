@@ -3,16 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use steadfast_runtime::{cpu, now};
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, NewNode, OpenFlags, path};
 
 use super::observer::{Action, Call, Observer};
 use super::plan::OpenMode;
-
-/// Processor time of a system call apart from what the file system does: entry, exit, finding
-/// the file, checking the buffer. Declared in the simulation; real calls take their own.
-const SYSCALL: Duration = Duration::from_micros(1);
+use crate::calls::SYSCALL;
 
 /// Mode of IOzone's files.
 const MODE: u16 = 0o640;
@@ -131,63 +127,4 @@ impl TestFile<'_> {
             removed => removed,
         }
     }
-}
-
-/// Writes all of it; or at which offset the call was that failed.
-pub(super) fn write(
-    fs: &dyn FileSystem,
-    fh: Fh,
-    mut offset: u64,
-    mut data: Bytes,
-) -> Result<(), (u64, FsError)> {
-    while !data.is_empty() {
-        cpu(SYSCALL);
-        let done = match fs.write(fh, offset, data.clone()).map_err(|e| (offset, e))? {
-            0 => {
-                let what = "nothing was written, and no error given".into();
-                return Err((offset, FsError::Io { what }));
-            }
-            done => done.min(data.len()),
-        };
-        (offset, data) = (offset + done as u64, data.slice(done..));
-    }
-    Ok(())
-}
-
-/// Reads so many bytes, in parts as they come; or at which offset the call was that failed, and
-/// how: `None`, the file ends there.
-pub(super) fn read(
-    fs: &dyn FileSystem,
-    fh: Fh,
-    offset: u64,
-    len: u64,
-) -> Result<Vec<Bytes>, (u64, Option<FsError>)> {
-    let mut parts: Vec<Bytes> = Vec::with_capacity(1);
-    let (mut at, end) = (offset, offset + len);
-    while at < end {
-        cpu(SYSCALL);
-        let part = fs.read(fh, at, (end - at) as usize).map_err(|e| (at, Some(e)))?;
-        if part.is_empty() {
-            return Err((at, None));
-        }
-        at += part.len() as u64;
-        parts.push(part);
-    }
-    Ok(parts)
-}
-
-/// The parts in one.
-pub(super) fn joined(parts: Vec<Bytes>) -> Bytes {
-    match &parts[..] {
-        [whole] => whole.clone(),
-        parts => Bytes::from(parts.concat()),
-    }
-}
-
-/// The path of a file that a command line names: from the root, or else in the folder.
-pub(super) fn path_in(folder: &str, name: String) -> String {
-    if name.starts_with('/') || folder.is_empty() {
-        return name;
-    }
-    format!("{}/{name}", folder.trim_end_matches('/'))
 }

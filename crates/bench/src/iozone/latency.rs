@@ -64,7 +64,7 @@ fn percentile(h: &Histogram<u64>, percentile: Percentile) -> Option<u64> {
     percentile.is_in(h.len()).then(|| h.value_at_quantile(percentile.share()))
 }
 
-fn histogram() -> Histogram<u64> {
+pub(crate) fn histogram() -> Histogram<u64> {
     // OK to expect: only more than five digits are refused.
     Histogram::new(DIGITS).expect("a histogram of three digits")
 }

@@ -234,7 +234,7 @@ impl FileSystem for MemoryFs {
     }
 
     fn statfs(&self) -> Result<StatFs> {
-        no()
+        Ok(StatFs { block_size: 4096, blocks_available: 1 << 40, ..StatFs::default() })
     }
 
     fn sync(&self) -> Result<()> {

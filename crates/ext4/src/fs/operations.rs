@@ -7,9 +7,9 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo, RoCompat};
 use steadfast_ext4_format::xattr::name::{self, USER};
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
-    Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
-    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactMask,
-    TransactPolicy,
+    Advice, Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino,
+    NewNode, OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs,
+    TransactMask, TransactPolicy,
 };
 
 use super::attributes::set_pinned;
@@ -21,7 +21,7 @@ use crate::fastcommit::is_inode_number_taken;
 use crate::file::{CALL, NAME_CALL, delete_with_final_unlink, fallocate_file, make_durable};
 use crate::file::{list_extents, seek_file, sync_all, sync_file, truncate};
 use crate::meta::Txn;
-use crate::mounted::Ext4;
+use crate::mounted::{Ext4, key};
 use crate::namespace;
 use crate::xattr::{AclType, read_acl, read_xattr, xattr_names};
 
@@ -337,6 +337,17 @@ impl FileSystem for Ext4 {
         self.enter(CALL)?;
         let file = self.handles.get(fh)?;
         self.run(|| seek_file(self, &file.inode, offset, to))
+    }
+
+    /// Only what is not needed makes a difference: read-ahead finds by itself how a file is read.
+    fn advise(&self, fh: Fh, offset: u64, len: u64, advice: Advice) -> Result<()> {
+        self.enter(CALL)?;
+        let file = self.handles.get(fh)?;
+        if advice == Advice::DontNeed {
+            let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
+            self.pages.evict(key(file.inode.no), offset..end);
+        }
+        Ok(())
     }
 
     fn extents(&self, ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>> {

@@ -35,6 +35,9 @@ pub enum VariantError {
     /// A trace cannot be read or replayed: its file, and why.
     #[error("{0}")]
     Trace(String),
+    /// A job file cannot be read, or its jobs cannot be run: where, and why.
+    #[error("{0}")]
+    Fio(String),
     /// The stack cannot be opened.
     #[error(transparent)]
     Setup(#[from] SetupError),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{Row, RowContext, TableLine};
 use super::{
-    AgeSeries, BandRow, CombinationRow, CopyRow, FilesRow, GridRow, LegRow, LossRow, Point,
+    AgeSeries, BandRow, CombinationRow, CopyRow, FilesRow, FioRow, GridRow, LegRow, LossRow, Point,
     QueueSeries, RandomReadRow, Ratio, ReadRow, RiskRow, ShownRow, SpeedRow, TimingRow,
     VariantTime,
 };
@@ -92,6 +92,8 @@ measurements! {
     Dd(CopyRow),
     /// Reads at random places.
     RandomRead(RandomReadRow),
+    /// The requests of a job of fio's.
+    Fio(FioRow),
     /// What cuts took of a volume.
     Legs(LegRow),
 }

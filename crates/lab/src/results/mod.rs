@@ -10,6 +10,7 @@ mod cell;
 mod column;
 mod copies;
 mod files;
+mod fio;
 mod grids;
 mod info;
 mod legs;
@@ -40,6 +41,7 @@ pub(crate) use cell::bytes;
 pub use cell::{Cell, Unit};
 pub use copies::CopyRow;
 pub use files::{FilesRow, place};
+pub use fio::FioRow;
 pub use grids::{GridCell, GridRow};
 pub use info::{
     ClockKind, ConfigurationInfo, MachineLoad, Path, PeerRow, VariantInfo, VariantTime,

@@ -12,6 +12,7 @@ use toml::de::ValueDeserializer;
 use super::Scenario;
 use super::band::Band;
 use super::copies::{DdSpec, HdparmForm};
+use super::fio::FioSpec;
 use super::legs::LegsSpec;
 use super::published::PublishedSpeed;
 use super::random_reads::RandomReadSpec;
@@ -24,7 +25,7 @@ use super::workload::{Configuration, Workload};
 use crate::wrap::wrapped;
 
 /// All tables, in the order of the documentation: as a file writes each, and its keys.
-const TABLES: [(&str, &[Key]); 24] = [
+const TABLES: [(&str, &[Key]); 25] = [
     (Scenario::TITLE, Scenario::KEYS),
     (Topology::TITLE, Topology::KEYS),
     (SourceForm::TITLE, SourceForm::KEYS),
@@ -32,6 +33,7 @@ const TABLES: [(&str, &[Key]); 24] = [
     (Workload::TITLE, Workload::KEYS),
     (FilesWorkload::TITLE, FilesWorkload::KEYS),
     (TraceSpec::TITLE, TraceSpec::KEYS),
+    (FioSpec::TITLE, FioSpec::KEYS),
     (LegsSpec::TITLE, LegsSpec::KEYS),
     (DdSpec::TITLE, DdSpec::KEYS),
     (HdparmForm::TITLE, HdparmForm::KEYS),

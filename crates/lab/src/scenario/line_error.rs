@@ -92,21 +92,4 @@ pub enum LineError {
     /// The writer writes nothing.
     #[error("count=0 writes nothing")]
     NothingWritten,
-    /// The exponent of a Zipf distribution.
-    #[error("`{0}`: theta is a number from 0.01 to 5, as in zipf:1.1")]
-    Theta(String),
-    /// The zones of a distribution.
-    #[error(
-        "`{0}`: two zones that are 100 % of both, as in zoned:80/20:20/80: 80 % of the reads go to \
-         the first 20 %"
-    )]
-    Zones(String),
-    /// No distribution of that name.
-    #[error("there is no distribution `{name}`; there are random, zipf: and zoned:{help}")]
-    NoDistribution {
-        /// As given.
-        name: String,
-        /// The one that was meant.
-        help: String,
-    },
 }

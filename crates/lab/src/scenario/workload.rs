@@ -8,6 +8,7 @@ use steadfast_setup::table;
 use steadfast_vfs::size;
 
 use super::copies::{self, DdSpec, HdparmSpec};
+use super::fio::FioSpec;
 use super::iozone_line::{IozoneMode, iozone_options, matrix_options, mode_of};
 use super::legs::LegsSpec;
 use super::random_reads::{self, RandomReadSpec};
@@ -28,6 +29,8 @@ table! {
         legs: Option<LegsSpec>, else "another workload is run";
         /// Table: the calls of a recorded program are made again, and cut.
         trace: Option<TraceSpec>, else "another workload is run";
+        /// Table: jobs of fio's; beside `files`, which is then what is cut.
+        fio: Option<FioSpec>, else "another workload is run";
         /// Table: a file is read while another is written flat out.
         read_under_write: Option<ReadUnderWriteSpec>, else "another workload is run";
         /// Tables: copies by dd, timed; beside any other kind. The power is not cut in them.
@@ -105,15 +108,17 @@ pub struct Lines<'a> {
 
 /// What small measurements stand beside.
 const BESIDE: &[&str] =
-    &["iozone", "files", "legs", "read_under_write", "dd", "hdparm", "random_read"];
+    &["iozone", "files", "legs", "fio", "read_under_write", "dd", "hdparm", "random_read"];
 
 /// The kinds of workload, by the key that names each, with the others that may stand beside it in
 /// one scenario.
-const KINDS: [(&str, &[&str]); 9] = [
+const KINDS: [(&str, &[&str]); 10] = [
     ("iozone", &[]),
     ("configuration", &[]),
     ("files", &[]),
     ("trace", &[]),
+    // Measured only.
+    ("fio", &["files"]),
     // What is cut, without a file system.
     ("legs", &[]),
     // What is cut is then the workload of files.
@@ -265,6 +270,8 @@ pub enum WorkloadKind<'a> {
     Files(&'a FilesWorkload),
     /// The calls of a program.
     Trace(&'a TraceSpec),
+    /// Jobs of fio's.
+    Fio(&'a FioSpec),
     /// The workload of blocks.
     Legs(&'a LegsSpec),
     /// A file is read while another is written.
@@ -288,6 +295,7 @@ impl Workload {
         } else if self.is_matrix() {
             kinds.push(WorkloadKind::Matrix);
         }
+        kinds.extend(self.fio.as_ref().map(WorkloadKind::Fio));
         kinds.extend(self.read_under_write.as_ref().map(WorkloadKind::ReadUnderWrite));
         kinds.extend((!self.dd.is_empty()).then_some(WorkloadKind::Dd(&self.dd)));
         kinds.extend((!self.hdparm.is_empty()).then_some(WorkloadKind::Hdparm(&self.hdparm)));

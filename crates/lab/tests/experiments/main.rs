@@ -5,6 +5,7 @@ mod band;
 mod controls;
 mod copies;
 mod data_at_risk;
+mod fio;
 mod golden;
 mod kernel_peers;
 mod matrix;

@@ -62,9 +62,9 @@ fn documents_are_as_the_schema_says() {
 }
 
 /// What the documents above do not have. The experiments that make them check theirs themselves
-/// ([`assert_described`]): band.rs, data_at_risk.rs, peers.rs and own_size.rs. `NotJudged` and
+/// ([`assert_described`]): band.rs, data_at_risk.rs, fio.rs, peers.rs and own_size.rs. `NotJudged` and
 /// `FailureRow` are written only where something was not as it should be.
-const NOT_SEEN: [&str; 10] = [
+const NOT_SEEN: [&str; 11] = [
     "Band",
     "Combination",
     "FilesRow.each_operations_per_s",
@@ -75,6 +75,7 @@ const NOT_SEEN: [&str; 10] = [
     "NotJudged.",
     "RiskRow.not_judged",
     "FailureRow.",
+    "FioRow.",
 ];
 
 #[test]

@@ -109,7 +109,7 @@ fn mistakes_between_volumes_are_found_at_reading() {
         with("[device.a]", &format!("{test}\n[device.a]"))
     };
     assert!(reads("zipg:1.1").contains("there is no distribution"));
-    assert!(reads("zoned:80/20").contains("two zones"));
+    assert!(reads("zoned:80/20").contains("zones that are 100 % of both"));
     assert!(with("driver_us = 2.0", "driver_us = -1").contains("`driver_us` must be from 0"));
 }
 

@@ -40,6 +40,28 @@ fn the_least_recently_used_clean_page_leaves_first() {
 }
 
 #[test]
+fn whole_clean_pages_leave_when_asked_to() {
+    Sim::new(0)
+        .run(|| {
+            let settings =
+                Settings { read_ahead_max_bytes: 0, memory_bytes: 64 << 12, ..Settings::default() };
+            let (store, cache) = Store::quick(settings);
+            let (file, size) = (FileKey(1), 8 * PAGE as u64);
+            store.make(1, size);
+            cache.read(file, 0, 8 * PAGE, size).unwrap();
+            cache.write(file, 3 * PAGE as u64, Bytes::from(vec![7; PAGE]), size).unwrap();
+            store.take_calls();
+            // From the middle of page 1 to the middle of page 6; page 3 is dirty.
+            cache.evict(file, PAGE as u64 + 1..6 * PAGE as u64 + 5);
+            assert_eq!(cache.stats().evicted_pages, 3);
+            let data = cache.read(file, 0, 8 * PAGE, size).unwrap();
+            assert_eq!((data[3 * PAGE], data[2 * PAGE]), (7, byte_at(2 * PAGE as u64)));
+            assert_eq!(store.take_calls(), [Call::Read(1, 2, 1), Call::Read(1, 4, 2)]);
+        })
+        .unwrap();
+}
+
+#[test]
 fn pages_leave_for_what_others_have_down_to_half() {
     Sim::new(0)
         .run(|| {

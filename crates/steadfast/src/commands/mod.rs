@@ -5,6 +5,7 @@ pub mod compare;
 pub mod crash;
 pub mod dd;
 pub mod extents;
+pub mod fio;
 pub mod hdparm;
 pub mod image;
 mod in_use;

@@ -1,5 +1,6 @@
 //! The operations.
 
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use super::handles::Handle;
 use super::nodes::HostInode;
 use super::{HostFs, HostName, NOFOLLOW, attr, buffer, checked};
 use crate::{
-    Attr, Dirent, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
+    Advice, Attr, Dirent, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
     RenameFlags, Result, SeekTo, SetAttr, SetXattr, StatFs,
 };
 
@@ -246,6 +247,16 @@ impl FileSystem for HostFs {
 
     fn seek(&self, fh: Fh, offset: u64, to: SeekTo) -> Result<u64> {
         self.seek_to(fh, offset, to)
+    }
+
+    fn advise(&self, fh: Fh, offset: u64, len: u64, advice: Advice) -> Result<()> {
+        let advice = match advice {
+            Advice::Sequential => rustix::fs::Advice::Sequential,
+            Advice::Random => rustix::fs::Advice::Random,
+            Advice::DontNeed => rustix::fs::Advice::DontNeed,
+        };
+        let handle = self.handles.get(fh)?;
+        Ok(rustix::fs::fadvise(&handle.fd, offset, NonZeroU64::new(len), advice)?)
     }
 
     fn inode_flags(&self, ino: Ino) -> Result<u32> {

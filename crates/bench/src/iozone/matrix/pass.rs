@@ -15,8 +15,9 @@ use super::cell::Runner;
 use super::column::Column;
 use super::results::{LatencyLine, RunOf};
 use super::target::{Mapping, TargetError};
+use crate::calls;
 use crate::iozone::engine::{RunError, nanos};
-use crate::iozone::file::{self, OpenError};
+use crate::iozone::file::OpenError;
 use crate::iozone::latency::{Latencies, Operation};
 use crate::iozone::observer::Action;
 use crate::iozone::options::{MmapSync, QueueDepth};
@@ -298,14 +299,14 @@ impl Runner<'_> {
     }
 
     fn write(&self, fh: Fh, step: Step, data: Bytes) -> Result<(), RunError> {
-        file::write(&**self.fs, fh, step.offset, data).map_err(|(_, e)| {
+        calls::write(&**self.fs, fh, step.offset, data).map_err(|(_, e)| {
             self.failed(format!("writing {} bytes at {}", step.len, step.offset), Some(e))
         })
     }
 
     fn read(&self, fh: Fh, step: Step) -> Result<Bytes, RunError> {
         let Step { offset, len, .. } = step;
-        let parts = file::read(&**self.fs, fh, offset, len).map_err(|(_, e)| match e {
+        let parts = calls::read(&**self.fs, fh, offset, len).map_err(|(_, e)| match e {
             Some(e) => self.failed(format!("reading {len} bytes at {offset}"), Some(e)),
             None => {
                 let what = format!("the file ends before the {len} bytes at {offset}");
@@ -313,7 +314,7 @@ impl Runner<'_> {
                 self.failed(format!("{what}; {how}"), None)
             }
         })?;
-        Ok(file::joined(parts))
+        Ok(calls::joined(parts))
     }
 
     /// -H and -k: so many calls at a time, each by a task.
@@ -381,13 +382,13 @@ impl Requests {
             if self.writes {
                 let part = data.slice(..step.len as usize);
                 let part = if self.copies { Bytes::copy_from_slice(&part) } else { part };
-                file::write(&*self.fs, self.fh, step.offset, part).map_err(|(_, e)| e)?;
+                calls::write(&*self.fs, self.fh, step.offset, part).map_err(|(_, e)| e)?;
             } else {
                 let short = || FsError::Io { what: "the file is too short".into() };
-                let read = file::read(&*self.fs, self.fh, step.offset, step.len)
+                let read = calls::read(&*self.fs, self.fh, step.offset, step.len)
                     .map_err(|(_, e)| e.unwrap_or_else(short))?;
                 if self.copies {
-                    std::hint::black_box(file::joined(read).to_vec());
+                    std::hint::black_box(calls::joined(read).to_vec());
                 }
             }
             done.push((*step, now().since(started)));

@@ -1,0 +1,39 @@
+//! What a job file refers to on this machine: its environment, and files that it includes.
+
+use std::path::Path;
+
+use steadfast_bench::fio::JobSurroundings;
+use steadfast_vfs::bounded;
+
+/// This machine.
+pub struct HostSurroundings;
+
+impl JobSurroundings for HostSurroundings {
+    /// As in fio, a variable that is not there is empty.
+    fn variable(&self, name: &str) -> Result<String, String> {
+        match std::env::var(name) {
+            Ok(value) => Ok(value),
+            Err(std::env::VarError::NotPresent) => Ok(String::new()),
+            Err(e) => Err(format!("${{{name}}}: {e}")),
+        }
+    }
+
+    /// From the folder of the file that includes it, or else from the current one.
+    fn included(&self, name: &str, from: &str) -> Result<String, String> {
+        let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
+        let path = if beside.exists() { beside } else { name.into() };
+        bounded::text(&path, bounded::SETTINGS_MAX).map_err(|e| e.to_string())
+    }
+
+    fn keyword(&self, keyword: &str) -> Option<u64> {
+        match keyword {
+            "$pagesize" => Some(rustix::param::page_size() as u64),
+            "$mb_memory" => {
+                let system = rustix::system::sysinfo();
+                Some((system.totalram * u64::from(system.mem_unit)) >> 20)
+            }
+            "$ncpus" => Some(std::thread::available_parallelism().map_or(1, usize::from) as u64),
+            _ => None,
+        }
+    }
+}

@@ -29,7 +29,7 @@ enum QueueMessage {
     /// To be told before the call of this number.
     Thread(u64, TraceThread),
     File(u64, FileState),
-    Call(FinishedCall),
+    Call(Box<FinishedCall>),
     End(TraceEnd),
 }
 
@@ -90,7 +90,7 @@ impl TraceQueue {
     }
 
     pub fn call(&self, call: FinishedCall) {
-        self.send(QueueMessage::Call(call));
+        self.send(QueueMessage::Call(Box::new(call)));
     }
 
     pub fn end(&self, at: u64, status: Option<i32>, interrupted: bool) -> Result<RecordingSummary> {
@@ -146,7 +146,7 @@ impl OutputOrder {
                         ordered.add(before, TraceEntry::Thread(thread))
                     }
                     QueueMessage::File(before, file) => ordered.add(before, TraceEntry::File(file)),
-                    QueueMessage::Call(call) => drop(ordered.finished.insert(call.number, call)),
+                    QueueMessage::Call(call) => drop(ordered.finished.insert(call.number, *call)),
                     QueueMessage::End(end) => {
                         let Some((mut writer, mut order)) = output else {
                             return Err(std::io::Error::other("nothing was begun").into());

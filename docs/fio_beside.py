@@ -2,7 +2,7 @@
 """fio and `steadfast fio` by turns: ten of fio's own example job files, in one folder.
 
     docs/fio_beside.py FOLDER [--steadfast PROGRAM] [--examples FOLDER] [--rounds N]
-                       [--seconds S] [--size SIZE] [--markdown]
+                       [--seconds S] [--size SIZE] [--only EXAMPLE]
 
 The examples are those of Debian's package fio-examples. Each is run as it is, but for these
 lines: the engine is psync (and the depth 1), files are in FOLDER and of SIZE together, a section

@@ -11,8 +11,9 @@ use crate::commands::site::SiteArgs;
 #[command(after_help = "\
 Examples:
   steadfast fio job.fio
-  steadfast fio job.fio --folder /mnt/disk --output-format json --output out.json
-  steadfast fio job.fio --stack nvram-journal --variant nvram
+  steadfast fio job.fio --folder /mnt/disk
+  steadfast fio job.fio --output-format json --output out.json
+  steadfast fio job.fio --stack nvram-journal --variant internal
   steadfast fio --cmdhelp all
 
 Files are in the current folder, and none outside of it is touched. With

@@ -21,7 +21,9 @@
 
 mod cut_off;
 mod partial;
+mod writes_at;
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use steadfast_block::pattern::{self, SECTOR, Stamp};
@@ -31,6 +33,7 @@ use steadfast_vfs::FileSystem;
 
 use self::cut_off::cut_off;
 use self::partial::PartialSectors;
+use self::writes_at::WritesAt;
 use crate::account::{Action, Operation};
 use crate::figures::StateFigures;
 use crate::program::Call;
@@ -179,12 +182,13 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
     // Bytes of each write that it alone answers for: how many are there, how many are not.
     let mut kept = vec![(0u64, 0u64); started.len()];
     let mut units = TornCounter::default();
+    let writes = LazyCell::new(|| WritesAt::of(&started));
     for sector in 0..sectors.newest.len() {
         let of = (contents, &started[..], cut);
         if partial.judge(sector, of, (&mut loss, &mut kept, &mut units)) {
             continue;
         }
-        let found = look(contents, sector, &tags, &started);
+        let found = look(contents, sector, &tags, &started, &writes);
         let was_cut_off = cut_off.is_some_and(|(by, from)| {
             let of_before = matches!(found, SectorState::Write(i) if i < by);
             of_before && (sector * SECTOR) as u64 >= from
@@ -314,6 +318,7 @@ fn look(
     sector: usize,
     tags: &BTreeMap<u64, usize>,
     ops: &[&Operation],
+    writes: &WritesAt,
 ) -> SectorState {
     let from = (sector * SECTOR).min(contents.len());
     let bytes = &contents[from..contents.len().min(from + SECTOR)];
@@ -321,7 +326,7 @@ fn look(
         return SectorState::Nothing;
     }
     let Some(Stamp { tag, position }) = pattern::stamp_of(bytes) else {
-        return words(bytes, from as u64, ops);
+        return writes.words(bytes, from as u64, ops);
     };
     let Some(&i) = tags.get(&tag) else { return SectorState::Stale };
     let Action::Write { offset, len, .. } = ops[i].action else { return SectorState::Stale };
@@ -330,38 +335,6 @@ fn look(
         SectorState::Write(i)
     } else {
         SectorState::Stale
-    }
-}
-
-/// Whose words a sector at `here` holds, if each is that of a write of this place, or zeros.
-fn words(bytes: &[u8], here: u64, ops: &[&Operation]) -> SectorState {
-    const WORD: usize = 8;
-    let is_zero = |word: &[u8]| word.iter().all(|b| *b == 0);
-    let mut owners: Vec<Option<usize>> = vec![None; bytes.len() / WORD];
-    let mut sector = [0; SECTOR];
-    // Of two writes that agree in a word, the newer.
-    for (i, op) in ops.iter().enumerate() {
-        let Action::Write { offset, len, tag } = op.action else { continue };
-        if !(offset..offset + len).contains(&here) {
-            continue;
-        }
-        pattern::fill_sector(Stamp { tag, position: here }, &mut sector);
-        let both = bytes.chunks_exact(WORD).zip(sector.chunks_exact(WORD));
-        for (owner, (found, written)) in owners.iter_mut().zip(both) {
-            if found == written {
-                *owner = Some(i);
-            }
-        }
-    }
-    let each = || bytes.chunks_exact(WORD).zip(&owners);
-    if !bytes.len().is_multiple_of(WORD) || each().any(|(w, o)| o.is_none() && !is_zero(w)) {
-        return SectorState::Stale;
-    }
-    let zeros = each().any(|(_, owner)| owner.is_none());
-    let known = || owners.iter().flatten().copied();
-    match known().min().zip(known().max()) {
-        Some((oldest, newest)) => SectorState::Words { oldest, newest, zeros },
-        None => SectorState::Nothing,
     }
 }
 

@@ -8,6 +8,16 @@ use crate::flush::pages_of;
 use crate::state::FileState;
 use crate::{DirtyParts, FileKey, PAGE, PAGE_U64, PageCache};
 
+/// Evicts the pages that lie whole in a range of bytes and are as on the device: as if others had
+/// needed their memory. What is dirty, or in flight, stays.
+pub fn evict(cache: &PageCache, file: FileKey, bytes: Range<u64>) {
+    let pages = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
+    if !pages.is_empty() {
+        cache.state.lock().evict_range(file, pages);
+        cache.room.notify_all();
+    }
+}
+
 impl PageCache {
     /// Drops every page that the range of bytes touches, also dirty ones (flush them first if they
     /// are needed), and waits until none of them is in flight. A read in progress leaves nothing in
@@ -21,16 +31,6 @@ impl PageCache {
         let whole = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
         if !whole.is_empty() {
             self.state.lock().clear_failed_range(file, whole);
-        }
-    }
-
-    /// Evicts the pages that lie whole in a range of bytes and are as on the device: as if others
-    /// had needed their memory. What is dirty, or in flight, stays.
-    pub fn evict(&self, file: FileKey, bytes: Range<u64>) {
-        let pages = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
-        if !pages.is_empty() {
-            self.state.lock().evict_range(file, pages);
-            self.room.notify_all();
         }
     }
 

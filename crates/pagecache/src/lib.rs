@@ -71,6 +71,7 @@ pub use cache::PageCache;
 pub use dirty_page::DirtyParts;
 pub use error_seq::ErrorCursor;
 pub use failed::FailedPages;
+pub use invalidate::evict;
 pub use settings::{DirtyLimit, Settings};
 pub use stats::Stats;
 pub use store::{DirtyRange, FileKey, PageStore, PageWrite};

@@ -15,19 +15,33 @@ const INCLUDES_MAX: u32 = 16;
 /// Bytes of a value after `${NAME}` has been replaced.
 const VALUE_MAX: usize = 64 << 10;
 
+/// Why what a job file refers to is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum ReferenceError {
+    /// Job files have none here; says what.
+    #[error("{0}")]
+    NotHere(&'static str),
+    /// A variable that is no text.
+    #[error("it is no text in UTF-8")]
+    NotText,
+    /// A file that cannot be read.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
 /// What a job file refers to.
 pub trait JobSurroundings {
     /// A variable of the environment.
     ///
     /// # Errors
-    /// There is no environment here, and why.
-    fn variable(&self, name: &str) -> Result<String, String>;
+    /// There is no environment here, or it is no text.
+    fn variable(&self, name: &str) -> Result<String, ReferenceError>;
 
     /// The text of a file that `from` includes.
     ///
     /// # Errors
     /// It cannot be read.
-    fn included(&self, name: &str, from: &str) -> Result<String, String>;
+    fn included(&self, name: &str, from: &str) -> Result<String, ReferenceError>;
 
     /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
     fn keyword(&self, keyword: &str) -> Option<u64>;
@@ -174,7 +188,8 @@ impl JobReader<'_> {
         while let Some((before, after)) = rest.split_once("${") {
             let (name, behind) = after.split_once('}').ok_or("`${` without `}`")?;
             text += before;
-            text += &self.around.variable(name)?;
+            let variable = self.around.variable(name);
+            text += &variable.map_err(|e| format!("${{{name}}}: {e}"))?;
             rest = behind;
             if text.len() > VALUE_MAX {
                 return Err(format!("it is longer than {VALUE_MAX} bytes"));
@@ -200,16 +215,16 @@ pub(super) mod tests {
     pub(in super::super) struct Around;
 
     impl JobSurroundings for Around {
-        fn variable(&self, name: &str) -> Result<String, String> {
+        fn variable(&self, name: &str) -> Result<String, ReferenceError> {
             Ok(if name == "SIZE" { "64m".into() } else { String::new() })
         }
 
-        fn included(&self, name: &str, _: &str) -> Result<String, String> {
+        fn included(&self, name: &str, _: &str) -> Result<String, ReferenceError> {
             match name {
                 "common" => Ok("bs=8k\n".into()),
                 "loop" => Ok("include loop".into()),
                 "sections" => Ok("[a]".into()),
-                _ => Err("no such file".into()),
+                _ => Err(ReferenceError::NotHere("no such file")),
             }
         }
 

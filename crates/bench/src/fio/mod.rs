@@ -39,7 +39,7 @@ mod worker;
 mod wrong;
 
 pub use files::{FileCallError, length_of, room};
-pub use job_file::JobSurroundings;
+pub use job_file::{JobSurroundings, ReferenceError};
 pub use plan::{AbsoluteRoot, FioJob, FioPlan, JobFile, PlanTarget, plan};
 pub use results::{FioEntry, FioResults, JobFault};
 pub use run::run;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use memory::{Behaviour, MemoryFs};
 use steadfast_bench::fio::{
-    self, AbsoluteRoot, FioPlan, FioResults, JobFile, JobSurroundings, PlanTarget,
+    self, AbsoluteRoot, FioPlan, FioResults, JobFile, JobSurroundings, PlanTarget, ReferenceError,
 };
 use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;
@@ -22,12 +22,12 @@ use steadfast_vfs::FileSystem;
 struct BareSurroundings;
 
 impl JobSurroundings for BareSurroundings {
-    fn variable(&self, _: &str) -> Result<String, String> {
+    fn variable(&self, _: &str) -> Result<String, ReferenceError> {
         Ok(String::new())
     }
 
-    fn included(&self, _: &str, _: &str) -> Result<String, String> {
-        Err("no such file".into())
+    fn included(&self, _: &str, _: &str) -> Result<String, ReferenceError> {
+        Err(ReferenceError::NotHere("no such file"))
     }
 
     fn keyword(&self, _: &str) -> Option<u64> {

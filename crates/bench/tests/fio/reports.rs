@@ -9,7 +9,8 @@ use crate::memory::Behaviour;
 use crate::{planned, simulate};
 
 const JOB: &str = "[global]\nsize=1m\n[a b]\nrw=randrw\nfsync=16\ndescription=of two\n\
-                   [c]\nstonewall\nnumjobs=2\ngroup_reporting\nlat_percentiles=1\nioengine=libaio\n";
+                   [c]\nstonewall\nnumjobs=2\ngroup_reporting\nlat_percentiles=1\n\
+                   ioengine=libaio\n";
 
 fn results() -> steadfast_bench::fio::FioResults {
     let ms = std::time::Duration::from_millis;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo, RoCompat};
 use steadfast_ext4_format::xattr::name::{self, USER};
+use steadfast_pagecache::evict;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
     Advice, Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino,
@@ -345,7 +346,7 @@ impl FileSystem for Ext4 {
         let file = self.handles.get(fh)?;
         if advice == Advice::DontNeed {
             let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
-            self.pages.evict(key(file.inode.no), offset..end);
+            evict(&self.pages, key(file.inode.no), offset..end);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use steadfast_bench::fio::{
-    AbsoluteRoot, FioPlan, JobFile, JobFileError, JobSurroundings, PlanTarget, plan,
+    AbsoluteRoot, FioPlan, JobFile, JobFileError, JobSurroundings, PlanTarget, ReferenceError, plan,
 };
 use steadfast_setup::form::Fields;
 use steadfast_setup::table;
@@ -25,12 +25,12 @@ table! {
 struct ScenarioSurroundings;
 
 impl JobSurroundings for ScenarioSurroundings {
-    fn variable(&self, name: &str) -> Result<String, String> {
-        Err(format!("${{{name}}}: the jobs of a scenario have no environment"))
+    fn variable(&self, _: &str) -> Result<String, ReferenceError> {
+        Err(ReferenceError::NotHere("the jobs of a scenario have no environment"))
     }
 
-    fn included(&self, _: &str, _: &str) -> Result<String, String> {
-        Err("the jobs of a scenario include nothing".into())
+    fn included(&self, _: &str, _: &str) -> Result<String, ReferenceError> {
+        Err(ReferenceError::NotHere("the jobs of a scenario include nothing"))
     }
 
     fn keyword(&self, _: &str) -> Option<u64> {

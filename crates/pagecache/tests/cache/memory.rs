@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_pagecache::{FileKey, PAGE, Settings};
+use steadfast_pagecache::{FileKey, PAGE, Settings, evict};
 use steadfast_runtime::{Sim, spawn};
 
 use crate::store::{Call, Store, byte_at};
@@ -52,7 +52,7 @@ fn whole_clean_pages_leave_when_asked_to() {
             cache.write(file, 3 * PAGE as u64, Bytes::from(vec![7; PAGE]), size).unwrap();
             store.take_calls();
             // From the middle of page 1 to the middle of page 6; page 3 is dirty.
-            cache.evict(file, PAGE as u64 + 1..6 * PAGE as u64 + 5);
+            evict(&cache, file, PAGE as u64 + 1..6 * PAGE as u64 + 5);
             assert_eq!(cache.stats().evicted_pages, 3);
             let data = cache.read(file, 0, 8 * PAGE, size).unwrap();
             assert_eq!((data[3 * PAGE], data[2 * PAGE]), (7, byte_at(2 * PAGE as u64)));

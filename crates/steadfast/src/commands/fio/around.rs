@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use steadfast_bench::fio::JobSurroundings;
+use steadfast_bench::fio::{JobSurroundings, ReferenceError};
 use steadfast_vfs::bounded;
 
 /// This machine.
@@ -10,19 +10,19 @@ pub struct HostSurroundings;
 
 impl JobSurroundings for HostSurroundings {
     /// As in fio, a variable that is not there is empty.
-    fn variable(&self, name: &str) -> Result<String, String> {
+    fn variable(&self, name: &str) -> Result<String, ReferenceError> {
         match std::env::var(name) {
             Ok(value) => Ok(value),
             Err(std::env::VarError::NotPresent) => Ok(String::new()),
-            Err(e) => Err(format!("${{{name}}}: {e}")),
+            Err(std::env::VarError::NotUnicode(_)) => Err(ReferenceError::NotText),
         }
     }
 
     /// From the folder of the file that includes it, or else from the current one.
-    fn included(&self, name: &str, from: &str) -> Result<String, String> {
+    fn included(&self, name: &str, from: &str) -> Result<String, ReferenceError> {
         let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
         let path = if beside.exists() { beside } else { name.into() };
-        bounded::text(&path, bounded::SETTINGS_MAX).map_err(|e| e.to_string())
+        Ok(bounded::text(&path, bounded::SETTINGS_MAX)?)
     }
 
     fn keyword(&self, keyword: &str) -> Option<u64> {

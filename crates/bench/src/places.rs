@@ -6,7 +6,7 @@ use std::fmt;
 use steadfast_block::rng::Rng;
 
 /// The most blocks over which the weights of ranks are kept, 8 bytes each.
-pub const RANKS_MAX: u64 = 1 << 24;
+pub(crate) const RANKS_MAX: u64 = 1 << 24;
 
 /// Where the requests go.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +72,7 @@ impl Distribution {
     }
 
     /// Whether the weights of all ranks are kept, of which there may be [`RANKS_MAX`].
-    pub fn keeps_ranks(&self) -> bool {
+    pub(crate) fn keeps_ranks(&self) -> bool {
         matches!(self, Distribution::Zipf(_))
     }
 }

@@ -165,6 +165,8 @@ const COMMANDS: &[(&str, &[Case])] = &[
             bad("lab compare --trace t.trace --only none --json -", 2, "there is no stack `none`"),
         ],
     ),
+    // What it prints is fio's form, and is looked at in `fio`.
+    ("fio", &[]),
     (
         "trace import",
         &[

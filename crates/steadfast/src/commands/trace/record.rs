@@ -86,8 +86,8 @@ fn folder_of(args: &TraceRecord) -> Result<PathBuf, Usage> {
     let given = args.folder.as_deref().unwrap_or(Path::new("."));
     if is_dead(given) {
         usage!(
-            "{}: an earlier recording's mount is still there, but its process is gone; take it away \
-             first (steadfast umount)",
+            "{}: an earlier recording's mount is still there, but its process is gone; take it \
+             away first (steadfast umount)",
             given.display()
         );
     }
@@ -152,7 +152,8 @@ fn wait(mut child: Child, stops: &AtomicUsize) -> (ExitStatus, bool) {
     let (mut asked, mut since) = (0, Instant::now());
     loop {
         if let Ok(Some(status)) = child.try_wait() {
-            return (status, asked > 0);
+            // From a terminal the program has had the signal, too, and may have been faster.
+            return (status, stops.load(Ordering::Relaxed) > 0);
         }
         let now = stops.load(Ordering::Relaxed);
         if now > asked {

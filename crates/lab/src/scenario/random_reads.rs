@@ -24,8 +24,8 @@ table! {
         /// What its row is called.
         test: String;
         /// Where the reads go, as fio's random_distribution: `random`; `zipf:THETA`;
-        /// `pareto:POWER`; `normal:DEVIATION`; `zoned:80/20:20/80`, 80 % of them to the first 20 % of
-        /// the disk.
+        /// `pareto:POWER`; `normal:DEVIATION`; `zoned:80/20:20/80`, 80 % of them to the first 20 %
+        /// of the disk.
         distribution: ReadPlaces = "random";
         /// Bytes of a read: a power of two.
         bytes: u64 = 4096, from 512 to 1048576;

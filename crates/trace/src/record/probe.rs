@@ -76,17 +76,14 @@ impl LowerTime {
         Ok(Trip { median_ns, least_ns, most_ns, calls: CALLS as u64, run_ns, run_ns_of })
     }
 
-    /// One call of each kind.
+    /// One call of each kind, in a folder of our own: nobody else can have put anything there.
     fn round(
         &self,
         folder: &Path,
         (n, request): (u64, u64),
         kinds: &mut BTreeMap<CallOp, Vec<u64>>,
     ) -> Result<()> {
-        let name = |what: &str| format!(".steadfast-probe-{}-{what}{n}", std::process::id());
-        let (file, other, sub) = (name("f"), name("g"), name("d"));
-        let dir = fs::open(folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+        let own = folder.join(format!(".steadfast-probe-{}-{n}", std::process::id()));
         let mut calls = 0;
         let mut cost = |op: CallOp, costs: u64| kinds.entry(op).or_default().push(costs);
         let mut time = || {
@@ -106,9 +103,15 @@ impl LowerTime {
                 answer
             }};
         }
-        let _ = timed!(Lookup, fs::statat(&dir, &other, AtFlags::empty()));
-        let made = timed!(Create, fs::openat(&dir, &file, flags | OFlags::CREATE, mode))?;
+        timed!(Mkdir, fs::mkdir(&own, Mode::RWXU))?;
+        let whole = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = fs::open(&own, whole, Mode::empty())?;
         let done = (|| {
+            let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+            let no_flags = AtFlags::empty();
+            // It is not there, and that is what is timed.
+            let _ = timed!(Lookup, fs::statat(&dir, "other", no_flags));
+            let made = timed!(Create, fs::openat(&dir, "file", flags | OFlags::CREATE, mode))?;
             timed!(Attributes, fs::fchmod(&made, mode | Mode::RGRP))?;
             timed!(Write, rustix::io::pwrite(&made, &[7; 4096], 0))?;
             timed!(Write, rustix::io::pwrite(&made, &[7; 4096], 4096))?;
@@ -119,20 +122,21 @@ impl LowerTime {
             timed!(Read, rustix::io::pread(&made, &mut [0_u8; 4096], 0))?;
             timed!(Truncate, fs::ftruncate(&made, 0))?;
             timed!(Close, drop(made));
-            let opened = timed!(Open, fs::openat(&dir, &file, flags, mode))?;
-            timed!(Link, fs::linkat(&dir, &file, &dir, &other, AtFlags::empty()))?;
-            fs::unlinkat(&dir, &other, AtFlags::empty())?;
-            timed!(Rename, fs::renameat(&dir, &file, &dir, &other))?;
+            let opened = timed!(Open, fs::openat(&dir, "file", flags, mode))?;
+            timed!(Link, fs::linkat(&dir, "file", &dir, "link", no_flags))?;
+            fs::unlinkat(&dir, "link", no_flags)?;
+            timed!(Rename, fs::renameat(&dir, "file", &dir, "other"))?;
             rustix::io::pwrite(&opened, &[7; 8192], 0)?;
             drop(opened);
-            timed!(Unlink, fs::unlinkat(&dir, &other, AtFlags::empty()))?;
-            timed!(Mkdir, fs::mkdirat(&dir, &sub, mode | Mode::XUSR))?;
-            timed!(Rmdir, fs::unlinkat(&dir, &sub, AtFlags::REMOVEDIR))
+            timed!(Unlink, fs::unlinkat(&dir, "other", no_flags))
         })();
-        // Those that are there.
-        for name in [&file, &other] {
-            let _ = fs::unlinkat(&dir, name, AtFlags::empty());
+        if done.is_err() {
+            // What of it is there.
+            for name in ["file", "link", "other"] {
+                let _ = fs::unlinkat(&dir, name, AtFlags::empty());
+            }
         }
+        timed!(Rmdir, fs::rmdir(&own))?;
         Ok(done?)
     }
 }

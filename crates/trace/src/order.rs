@@ -204,7 +204,8 @@ impl CallOrder {
     fn think(&mut self, call: &TraceCall, (time, since_own): (u64, u64), aside: &CallAside) -> u64 {
         let (requests, follows_own) = (1 + aside.requests, since_own <= time);
         let before = self.runs.remove(&call.thread);
-        let by_trips = time.saturating_sub(self.trip.median_ns.saturating_mul(requests) + aside.ns);
+        let by_trips = time
+            .saturating_sub(self.trip.median_ns.saturating_mul(requests).saturating_add(aside.ns));
         let Some(after) = aside.run else { return by_trips };
         let Some((before, owed)) = before else {
             self.runs.insert(call.thread, (after, 0));

@@ -176,6 +176,8 @@ pub fn sentences(rows: &[StackRow]) -> Vec<String> {
     for row in broke.into_iter().chain(rows.iter().filter(|row| row.is_control)) {
         let broken = counted(row.broken_promises, "promise");
         said.push(match row.broken_promises {
+            // There was none to break.
+            0 if row.syncs == 0 => continue,
             0 => format!("{}, the warning, broke no promise in {} cuts.", row.stack, row.cuts),
             _ => format!(
                 "{} loses what was synced: {broken} broken, in {} of {} cuts.",

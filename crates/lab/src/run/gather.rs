@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use steadfast_crash::program::describe::counted;
 use steadfast_setup::Overwrite;
 
 use super::jobs::{Job, JobEnd};
@@ -76,8 +77,10 @@ pub(super) fn results(
     notes.extend(peers.notes);
     notes.extend(first.scale_note());
     notes.extend(first.control_notes(&runs));
-    notes.extend(runs.iter().flat_map(SeedResults::of::<RiskRow>).flat_map(blind_notes));
-    notes.extend(runs.iter().flat_map(SeedResults::of::<RiskRow>).filter_map(not_judged_note));
+    let can_break = |r: &&RiskRow| !first.syncs_nothing(&r.variant, &runs);
+    let risks = || runs.iter().flat_map(SeedResults::of::<RiskRow>);
+    notes.extend(risks().filter(can_break).flat_map(blind_notes));
+    notes.extend(risks().filter_map(not_judged_note));
     notes.extend(cacheless_note(&runs));
     notes.extend(disk_use::notes(&runs));
     notes.extend(legs::notes(&first.scenario, &runs));
@@ -266,6 +269,13 @@ impl Setting {
         })
     }
 
+    /// Whether the program whose calls a variant makes asks for nothing to be kept.
+    fn syncs_nothing(&self, variant: &str, runs: &[SeedResults]) -> bool {
+        let mut rows = runs.iter().flat_map(SeedResults::of::<FilesRow>);
+        self.scenario.workload.trace.is_some()
+            && rows.all(|row| row.variant != variant || row.fsyncs == 0)
+    }
+
     /// Says whether the controls have shown that the check can fail, and what broke.
     fn control_notes(&self, runs: &[SeedResults]) -> Vec<Note> {
         let of_variant = |v: &Variant| {
@@ -277,20 +287,25 @@ impl Setting {
             let (with_broken, damage) = (sum(|r| r.cuts_with_broken_promises), sum(|r| r.damage));
             let (name, cuts) = (&v.name, with_broken.of);
             match (self.scenario.lies(v), broken) {
+                (true, 0) if self.syncs_nothing(name, runs) => Some(Note::remark(format!(
+                    "'{name}' is the control, which does not do its flushes. The program syncs \
+                     nothing, so no cut can break a promise: the zeros of {cuts} cuts say nothing."
+                ))),
                 (true, 0) => Some(Note::alarm(format!(
                     "CONTROL DID NOT FAIL: '{name}' does not do its flushes and yet no broken \
                      promise was found in {cuts} cuts: make more cuts before trusting the zeros \
                      of the others."
                 ))),
                 (true, n) => Some(Note::remark(format!(
-                    "'{name}' is the control: its flushes are not done, and {n} promises were \
-                     broken in {} of {cuts} cuts. The check can fail.",
+                    "'{name}' is the control: its flushes are not done, and {} broken in {} of \
+                     {cuts} cuts. The check can fail.",
+                    if n == 1 { "1 promise was".into() } else { format!("{n} promises were") },
                     with_broken.events
                 ))),
                 _ if v.kernel.is_some() => None,
                 (false, n) if n > 0 || damage.events > 0 => Some(Note::alarm(format!(
-                    "'{name}' BROKE {n} PROMISES and was damaged after {} of {cuts} cuts, on \
-                     honest devices.",
+                    "'{name}' BROKE {} and was damaged after {} of {cuts} cuts, on honest devices.",
+                    counted(n, "promise").to_uppercase(),
                     damage.events
                 ))),
                 _ => None,

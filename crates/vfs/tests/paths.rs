@@ -70,8 +70,13 @@ fn by_kernel(root: &Path, path: &str, follow: bool) -> Result<u64, i32> {
     let flags = if follow { flags } else { flags | OFlags::NOFOLLOW };
     // An empty path means the root for us, and nothing for the kernel.
     let path = if path.is_empty() { "." } else { path };
-    let found = rustix::fs::openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT);
-    let found = found.map_err(|e| e.raw_os_error())?;
+    let found = loop {
+        match rustix::fs::openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+            // Some other program mounted or renamed something while the kernel went up.
+            Err(rustix::io::Errno::AGAIN) => {}
+            found => break found.map_err(|e| e.raw_os_error())?,
+        }
+    };
     Ok(rustix::fs::fstat(&found).unwrap().st_ino)
 }
 

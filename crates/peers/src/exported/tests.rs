@@ -113,7 +113,10 @@ fn a_process_that_waits_for_its_own_device_can_be_killed() {
         Ok(_) => return drop(Folder::new("steadfast-test-").unwrap()),
         Err(_) => {}
     }
-    for guarded in [true, false] {
+    // Without its guard it stays, unless another program of this machine begins in that moment and
+    // clears it: then once more.
+    let mut left = [true, false, false, false, false].into_iter();
+    while let Some(guarded) = left.next() {
         let (mut child, folder, device) = match start() {
             Ok(started) => started,
             Err(why) => return println!("SKIPPED: {why}"),
@@ -133,12 +136,16 @@ fn a_process_that_waits_for_its_own_device_can_be_killed() {
             let _ = Command::new("umount").args(how).arg(&folder).status();
         }
         assert!(guard.is_some(), "nobody guards {}", folder.display());
-        assert_eq!(ended, guarded, "whether it ends by itself");
+        let is_last = left.len() == 0;
+        assert!(ended == guarded || !guarded && !is_last, "whether it ends by itself: {ended}");
         assert!(
             cleared && other.is_none_or(|other| other.success()),
             "{} {}",
             folder.display(),
             device.display()
         );
+        if !guarded && !ended {
+            return;
+        }
     }
 }

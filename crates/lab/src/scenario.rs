@@ -72,6 +72,8 @@ table! {
         title: String;
         /// What it shows, for `lab list`.
         about: String = "";
+        /// What prices of variants are in, as `EUR`.
+        currency: Option<String>, else "prices are shown without it";
         /// Table: where published figures are from. In version 1 a text.
         source: Option<Source>, else "none; needed with `[[published]]`";
         /// Table: the simulated machine.
@@ -140,7 +142,7 @@ impl Scenario {
         scenario.topology.said_in(origin);
         scenario.workload.trace.iter_mut().for_each(|trace| trace.said_in(origin));
         scenario.workload.fio.iter_mut().for_each(|fio| fio.said_in(origin));
-        if scenario.workload.files.is_none() {
+        if scenario.workload.files.is_none() && scenario.workload.trace.is_none() {
             let of_kernel = scenario.variants.iter_mut().filter(|v| v.kernel.is_some());
             of_kernel.for_each(|variant| variant.run = RunKind::Peer);
         }

@@ -13,6 +13,9 @@
 //!   made some has waited for it.
 //! * *A thread* begins after what its process had done; and one that made no call while another one
 //!   of its process ended has waited for that.
+//! * *A thread that slept* between two of its calls was woken: by a pipe, a socket, a lock, which are
+//!   not seen. It follows the call of another thread that ended last while it slept: what wakes it
+//!   comes from who went on then.
 //!
 //! A call that had not ended when another began is no reason for that one to wait. So the time from
 //! the end of the last of these calls to the beginning is what the program did itself: its think
@@ -20,7 +23,7 @@
 //! says how long the thread has run, it is taken from there: a trip's length differs more from call
 //! to call than most programs think.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::format::{CallFlag, CallOp, TraceCall, TraceThread, Trip};
 
@@ -36,6 +39,8 @@ struct PastCall {
 /// A sleep shorter than so many trips is no sleep of the program: the way through the mount may
 /// have taken longer, and another one may have had the processor.
 const SLEEP_TRIPS: u64 = 4;
+/// So many calls before one are looked through for the one that woke its thread.
+const WAKERS: usize = 256;
 
 /// What a thread had run when it made a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -117,6 +122,17 @@ pub struct CallOrder {
     runs: HashMap<u32, (ThreadRun, u64)>,
     processes: HashMap<u32, ProcessOrder>,
     resources: HashMap<ResourceKey, OrderResource>,
+    /// The last calls of all threads.
+    recent: VecDeque<PastCall>,
+}
+
+/// What a thread did between its last call and the next one, in ns.
+#[derive(Debug, Clone, Copy)]
+struct ThreadWork {
+    /// It has run, without what the trips ran.
+    ran: u64,
+    /// It slept for something else than an answer.
+    slept: u64,
 }
 
 impl CallOrder {
@@ -159,6 +175,15 @@ impl CallOrder {
             self.threads.get(ended).and_then(|(_, past)| past.changes.last().copied())
         }));
         self.of_process(process, (start, is_new), &mut before);
+        let since_own = start - own_end.unwrap_or(0);
+        let work = self.work(call, since_own, &aside);
+        if work.is_some_and(|work| work.slept > 0) {
+            before.extend(self.waker(&own, own_end));
+        }
+        self.recent.push_back(own);
+        if self.recent.len() > WAKERS {
+            self.recent.pop_front();
+        }
         for (key, usage) in uses(call) {
             let resource = self.resources.entry(key).or_default();
             resource.forget(start);
@@ -185,7 +210,7 @@ impl CallOrder {
         });
         let ended = before.iter().map(|past| past.end).max().unwrap_or(0);
         call.after = before.iter().map(|past| self.calls - past.call).collect();
-        call.think = self.think(call, (start - ended, start - own_end.unwrap_or(0)), &aside);
+        call.think = self.think((start - ended, since_own), work, &aside);
         let known = self.processes.entry(process).or_default();
         known.has_begun = true;
         if known.last.is_none_or(|past| past.end <= own.end) {
@@ -201,15 +226,28 @@ impl CallOrder {
 
     /// What of the time since the last call that it waited for was the program's. `since_own`: the
     /// time since the last one of the thread itself.
-    fn think(&mut self, call: &TraceCall, (time, since_own): (u64, u64), aside: &CallAside) -> u64 {
-        let (requests, follows_own) = (1 + aside.requests, since_own <= time);
+    fn think(
+        &self,
+        (time, since_own): (u64, u64),
+        work: Option<ThreadWork>,
+        aside: &CallAside,
+    ) -> u64 {
+        let trips = self.trip.median_ns.saturating_mul(1 + aside.requests);
+        let by_trips = time.saturating_sub(trips.saturating_add(aside.ns));
+        let Some(ThreadWork { ran, slept }) = work else { return by_trips };
+        let own = ran.saturating_add(slept).min(since_own);
+        // After another thread's call it cannot have done more than since its own.
+        if since_own <= time { own } else { own.min(by_trips) }
+    }
+
+    /// What a call's thread did since its last call; `None`: the system did not say.
+    fn work(&mut self, call: &TraceCall, since_own: u64, aside: &CallAside) -> Option<ThreadWork> {
+        let requests = 1 + aside.requests;
         let before = self.runs.remove(&call.thread);
-        let by_trips = time
-            .saturating_sub(self.trip.median_ns.saturating_mul(requests).saturating_add(aside.ns));
-        let Some(after) = aside.run else { return by_trips };
+        let after = aside.run?;
         let Some((before, owed)) = before else {
             self.runs.insert(call.thread, (after, 0));
-            return by_trips;
+            return None;
         };
         let Trip { median_ns, run_ns, run_ns_of, .. } = &self.trip;
         let since = |of: fn(&ThreadRun) -> u64| of(&after).saturating_sub(of(&before));
@@ -230,9 +268,14 @@ impl CallOrder {
         let costs = own.saturating_add(run_ns.saturating_mul(others));
         let owed = owed.saturating_add(costs);
         self.runs.insert(call.thread, (after, owed.saturating_sub(ran).min(costs)));
-        let own = ran.saturating_sub(owed).saturating_add(slept).min(since_own);
-        // After another thread's call it cannot have done more than since its own.
-        if follows_own { own } else { own.min(by_trips) }
+        Some(ThreadWork { ran: ran.saturating_sub(owed), slept })
+    }
+
+    /// The call of another thread that ended last before this one began, since the thread's own.
+    fn waker(&self, own: &PastCall, own_end: Option<u64>) -> Option<PastCall> {
+        let slept = own_end.unwrap_or(0)..=own.start;
+        let others = self.recent.iter().filter(|past| past.thread != own.thread);
+        others.filter(|past| slept.contains(&past.end)).max_by_key(|past| past.end).copied()
     }
 
     fn of_process(&self, process: u32, (start, is_new): (u64, bool), before: &mut Vec<PastCall>) {
@@ -493,6 +536,29 @@ mod tests {
         call(2, (20, 30), &[]);
         call(2, (500, 600), &[]);
         assert_eq!(call(1, (700, 800), &[2]), (vec![1, 3], 100));
+    }
+
+    /// Another thread's call ended while it slept: what it was woken by comes after that.
+    #[test]
+    fn a_thread_that_was_woken_waits_for_who_went_on() {
+        let trip = Trip { median_ns: 1_000, run_ns: 100, ..Trip::default() };
+        let mut order = CallOrder::new(Some(trip));
+        [1, 2, 3].iter().for_each(|n| order.thread(&thread(*n, *n, None)));
+        let mut call = |thread, times, (ran_ns, switches)| {
+            let mut call = on(CallOp::Write, thread, times, thread.into());
+            let run = Some(ThreadRun { ran_ns, queued_ns: 0, times: switches });
+            order.call_beside(&mut call, CallAside { run, ..CallAside::default() });
+            (call.after, call.think)
+        };
+        call(1, (0, 1_000), (0, 1));
+        call(2, (2_000, 3_000), (0, 1));
+        call(3, (80_000, 81_000), (0, 1));
+        // Under way still.
+        call(2, (98_000, 120_000), (5_000, 2));
+        // It slept from 2,000 on, and has run for 500 beside the trip.
+        assert_eq!(call(1, (101_000, 102_000), (600, 3)), (vec![2, 4], 19_000));
+        // It ran all the time, and nobody woke it.
+        assert_eq!(call(1, (150_000, 151_000), (48_700, 4)), (vec![1], 47_000));
     }
 
     /// A write is under way when a file is opened that was made before it.

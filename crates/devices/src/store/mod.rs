@@ -22,6 +22,7 @@ mod digest;
 mod file;
 mod packed;
 mod page;
+mod parts;
 mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -219,32 +220,7 @@ impl Store {
     /// # Panics
     /// If the range ends beyond the store.
     pub fn write_packed(&mut self, offset: u64, data: &PackedBytes) {
-        self.write_packed_range(offset, data, 0, data.len());
-    }
-
-    /// Writes the bytes `[from, from + len)` of `data` at `offset`: what is left of a torn write.
-    ///
-    /// # Panics
-    /// If the range ends beyond the store or beyond `data`.
-    pub fn write_packed_range(&mut self, offset: u64, data: &PackedBytes, from: usize, len: usize) {
-        self.check(offset, len as u64);
-        self.written(offset, len as u64);
-        for p in pieces(offset, len) {
-            let at = from + p.at;
-            let page = match data.segment_over(at, p.len) {
-                Some(segment) if p.is_whole() => Page::of_segment(&segment),
-                _ => {
-                    let mut bytes = [0; PAGE];
-                    data.copy_to(at, &mut bytes[..p.len]);
-                    if p.is_whole() {
-                        Page::of_slice(&bytes)
-                    } else {
-                        self.patched(&p, &bytes[..p.len])
-                    }
-                }
-            };
-            self.install(p.page, page);
-        }
+        self.write_packed_parts(offset, data, [0..data.len()]);
     }
 
     /// Makes a range read as zeros again and frees what it held.

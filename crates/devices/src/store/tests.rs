@@ -69,8 +69,7 @@ fn write(store: &mut Store, offset: u64, data: &[u8], how: u8) {
         _ => {
             let packed = PackedBytes::pack(&bytes);
             let cut = data.len() / 2 / 512 * 512;
-            store.write_packed_range(offset, &packed, 0, cut);
-            store.write_packed_range(offset + cut as u64, &packed, cut, data.len() - cut);
+            store.write_packed_parts(offset, &packed, [0..cut, cut..data.len()]);
         }
     }
 }

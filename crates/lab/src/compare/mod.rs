@@ -1,5 +1,9 @@
 //! A recorded program on a catalogue of stacks: what each gives it, and what a power cut takes.
 
+mod columns;
+mod page;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::path::Path;
@@ -7,24 +11,35 @@ use std::path::Path;
 use serde::Serialize;
 use steadfast_crash::program::describe::counted;
 
-use crate::LabError;
 use crate::results::{FilesRow, Results, RiskRow, Spread, VariantInfo, bytes};
 use crate::scenario::Scenario;
-
-pub use text::text;
+use crate::{LabError, OptionError};
 
 /// The stacks that come with the program.
 const STACKS: &str = include_str!("../../catalogue/stacks.toml");
 
+/// What is asked of a comparison.
+#[derive(Debug, Clone, Default)]
+pub struct StackChoice {
+    /// The program does not think.
+    pub flat_out: bool,
+    /// Only these stacks; none: all.
+    pub only: Vec<String>,
+    /// Only stacks with a price of at most this.
+    pub budget: Option<f64>,
+}
+
 /// The catalogue with a program's calls as its workload, ready to be run.
 ///
 /// # Errors
-/// All that is wrong with the catalogue; a name in `only` that is no stack of it.
+/// All that is wrong with the catalogue; a stack of the kernel's; a name in `only` that is no stack
+/// of it; a budget where no stack has a price, or none a price within it.
 pub fn scenario(
     catalogue: Option<(&str, &str)>,
     trace: &Path,
-    (flat_out, only): (bool, &[String]),
+    choice: &StackChoice,
 ) -> Result<Scenario, LabError> {
+    let StackChoice { flat_out, only, budget } = choice;
     let (text, origin) = catalogue.unwrap_or((STACKS, "stacks.toml"));
     let workload = toml::toml! {
         cuts = 10
@@ -33,13 +48,21 @@ pub fn scenario(
     let trace = std::path::absolute(trace).unwrap_or_else(|_| trace.to_owned());
     let mut trace_table = toml::Table::new();
     trace_table.insert("file".into(), trace.to_string_lossy().into_owned().into());
-    trace_table.insert("flat_out".into(), flat_out.into());
+    trace_table.insert("flat_out".into(), (*flat_out).into());
     let mut own = workload;
     own.insert("trace".into(), trace_table.into());
     let mut whole = toml::Table::new();
     whole.insert("workload".into(), own.into());
     // Behind the catalogue's text: lines of mistakes stay those of its file.
     let mut scenario = Scenario::parse(&format!("{text}\n{whole}"), origin)?;
+    if let Some(kernels) = scenario.variants.iter().find(|v| v.kernel.is_some()) {
+        let what = format!(
+            "'{}' of {origin} has `kernel`: it is run in real time, and no place beside modelled \
+             stacks says anything; `lab run` runs both with `[workload.trace]`",
+            kernels.name
+        );
+        return Err(OptionError::Unknown(what).of("--stacks"));
+    }
     if let Some(unknown) =
         only.iter().find(|name| !scenario.variants.iter().any(|v| v.name == **name))
     {
@@ -51,7 +74,37 @@ pub fn scenario(
     if !only.is_empty() {
         scenario.variants.retain(|v| only.contains(&v.name));
     }
+    if let Some(budget) = budget {
+        keep_within(&mut scenario, *budget, origin)?;
+    }
     Ok(scenario)
+}
+
+fn keep_within(scenario: &mut Scenario, budget: f64, origin: &str) -> Result<(), LabError> {
+    let wrong = |what: String| Err(OptionError::Unknown(what).of("--budget"));
+    let prices = scenario.variants.iter().filter_map(|v| v.price);
+    let Some(least) = prices.min_by(f64::total_cmp) else {
+        return wrong(format!(
+            "no stack of {origin} has a price; give a catalogue (--stacks) with `price` in its \
+             [[variant]] tables"
+        ));
+    };
+    if least > budget {
+        return wrong(format!("no stack costs {budget} or less; the cheapest costs {least}"));
+    }
+    scenario.variants.retain(|v| v.price.is_some_and(|price| price <= budget));
+    Ok(())
+}
+
+/// A program on the stacks of a catalogue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StackComparison {
+    /// The fastest first.
+    pub rows: Vec<StackRow>,
+    /// What prices are in.
+    pub currency: Option<String>,
+    /// What a stack may cost.
+    pub budget: Option<f64>,
 }
 
 /// The program on one stack.
@@ -61,6 +114,8 @@ pub struct StackRow {
     pub stack: String,
     /// What it is, for people.
     pub label: String,
+    /// What it costs; `null`: not known.
+    pub price: Option<f64>,
     /// Its place by speed, the best and the worst that the ranges allow.
     pub place: (usize, usize),
     /// How long the program took, in s: over the seeds.
@@ -93,8 +148,8 @@ pub struct StackRow {
     pub is_control: bool,
 }
 
-/// The rows of a run, the fastest first. `more`: runs with further seeds that were not cut.
-pub fn rows(results: &Results, more: Option<&Results>) -> Vec<StackRow> {
+/// The rows of a run, the fastest first.
+fn rows(scenario: &Scenario, results: &Results, more: Option<&Results>) -> Vec<StackRow> {
     let of = |v: &VariantInfo| row((results, more), &v.name, &v.label);
     let mut rows: Vec<StackRow> = results.variants.iter().filter_map(of).collect();
     let first = results.variants.first().map(|v| v.name.clone()).unwrap_or_default();
@@ -103,6 +158,8 @@ pub fn rows(results: &Results, more: Option<&Results>) -> Vec<StackRow> {
     let ranges: Vec<(f64, f64)> =
         rows.iter().map(|row| (row.seconds.min(), row.seconds.max())).collect();
     for row in &mut rows {
+        let variant = scenario.variants.iter().find(|v| v.name == row.stack);
+        row.price = variant.and_then(|variant| variant.price);
         let (min, max) = (row.seconds.min(), row.seconds.max());
         let faster = ranges.iter().filter(|(_, other_max)| *other_max < min).count();
         let not_slower = ranges.iter().filter(|(other_min, _)| *other_min <= max).count();
@@ -128,6 +185,7 @@ fn row(
     Some(StackRow {
         stack: stack.to_owned(),
         label: label.to_owned(),
+        price: None,
         place: (0, 0),
         seconds: Spread::of(&seconds),
         times: None,
@@ -146,46 +204,115 @@ fn row(
     })
 }
 
-/// What it means, in sentences made of the figures.
-pub fn sentences(rows: &[StackRow]) -> Vec<String> {
-    let mut said = Vec::new();
-    let base = rows.iter().find(|row| row.is_first);
-    if let (Some(best), Some(base)) = (rows.first(), base)
-        && best.stack != base.stack
-    {
-        said.push(format!(
-            "Fastest is {} ({}): {} on it, {} on {} ({}).",
+impl StackComparison {
+    /// Of a run of a [`scenario`] that was asked for so. `more`: runs with further seeds that were
+    /// not cut.
+    pub fn new(
+        (scenario, choice): (&Scenario, &StackChoice),
+        results: &Results,
+        more: Option<&Results>,
+    ) -> StackComparison {
+        StackComparison {
+            rows: rows(scenario, results, more),
+            currency: scenario.currency.clone(),
+            budget: choice.budget,
+        }
+    }
+
+    /// What it means, in sentences made of the figures.
+    pub fn sentences(&self) -> Vec<String> {
+        let rows = &self.rows;
+        let mut said: Vec<String> = self.of_speed().into_iter().collect();
+        let cut: u64 = rows.iter().map(|row| row.cuts).sum();
+        if cut == 0 {
+            said.push("The power was not cut (--cuts).".to_owned());
+            return said;
+        }
+        said.extend(self.of_safe());
+        let honest = || rows.iter().filter(|row| !row.is_control && row.cuts > 0);
+        let (kept, broke): (Vec<_>, Vec<_>) = honest().partition(|row| row.broken_promises == 0);
+        if !kept.is_empty() {
+            said.extend(of_kept(&kept));
+        }
+        for row in broke.into_iter().chain(rows.iter().filter(|row| row.is_control)) {
+            said.extend(of_broken(row));
+        }
+        said
+    }
+
+    fn of_speed(&self) -> Option<String> {
+        let (best, base) = (self.rows.first()?, self.rows.iter().find(|row| row.is_first)?);
+        let within = match self.budget {
+            Some(budget) => format!(" within {}", self.money(budget)),
+            None if best.stack == base.stack => return None,
+            None => String::new(),
+        };
+        let beside = match best.stack == base.stack {
+            true => String::new(),
+            false => format!(
+                ", {} on {} ({})",
+                seconds(base.seconds.median()),
+                base.stack,
+                times(best.times.unwrap_or(1.0))
+            ),
+        };
+        Some(format!(
+            "Fastest{within} is {} ({}{}): {} on it{beside}.",
             best.stack,
             best.label,
+            self.costs(best),
             seconds(best.seconds.median()),
-            seconds(base.seconds.median()),
-            base.stack,
-            times(best.times.unwrap_or(1.0))
-        ));
+        ))
     }
-    let cut: u64 = rows.iter().map(|row| row.cuts).sum();
-    if cut == 0 {
-        said.push("The power was not cut (--cuts).".to_owned());
-        return said;
-    }
-    let honest = || rows.iter().filter(|row| !row.is_control && row.cuts > 0);
-    let (kept, broke): (Vec<_>, Vec<_>) = honest().partition(|row| row.broken_promises == 0);
-    if !kept.is_empty() {
-        said.extend(of_kept(&kept));
-    }
-    for row in broke.into_iter().chain(rows.iter().filter(|row| row.is_control)) {
-        let broken = counted(row.broken_promises, "promise");
-        said.push(match row.broken_promises {
-            // There was none to break.
-            0 if row.syncs == 0 => continue,
-            0 => format!("{}, the warning, broke no promise in {} cuts.", row.stack, row.cuts),
-            _ => format!(
-                "{} loses what was synced: {broken} broken, in {} of {} cuts.",
-                row.stack, row.cuts_that_broke, row.cuts
+
+    /// Within a budget: the fastest that keeps what it promises, if another one is faster.
+    fn of_safe(&self) -> Option<String> {
+        self.budget?;
+        let keeps = |row: &&StackRow| row.cuts > 0 && row.broken_promises == 0 && !row.is_control;
+        let Some(safe) = self.rows.iter().find(keeps) else {
+            return Some("No stack within it keeps all that was promised.".to_owned());
+        };
+        let other = self.rows.first().is_some_and(|best| best.stack != safe.stack);
+        Some(match other {
+            true => format!(
+                "Fastest whose cuts take nothing promised is {} ({}{}): {} on it.",
+                safe.stack,
+                safe.label,
+                self.costs(safe),
+                seconds(safe.seconds.median())
             ),
-        });
+            false => "Its cuts take nothing promised.".to_owned(),
+        })
     }
-    said
+
+    fn costs(&self, row: &StackRow) -> String {
+        row.price.map_or_else(String::new, |price| format!(", {}", self.money(price)))
+    }
+
+    fn money(&self, amount: f64) -> String {
+        match &self.currency {
+            Some(currency) => format!("{amount} {currency}"),
+            None => amount.to_string(),
+        }
+    }
+
+    /// Whether there is a column of prices.
+    fn has_prices(&self) -> bool {
+        self.rows.iter().any(|row| row.price.is_some())
+    }
+}
+
+/// Of a stack that broke promises or should have; nothing if there were none to break.
+fn of_broken(row: &StackRow) -> Option<String> {
+    let broken = counted(row.broken_promises, "promise");
+    Some(match row.broken_promises {
+        0 if row.syncs == 0 => return None,
+        0 => format!("{}, the warning, broke no promise in {} cuts.", row.stack, row.cuts),
+        _ => format!(
+            "{} loses what was synced: {broken} broken, in {} of {} cuts.",
+            row.stack, row.cuts_that_broke, row.cuts
+        ),
+    })
 }
 
 /// Of the stacks that keep what they promise: what a cut takes.

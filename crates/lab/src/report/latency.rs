@@ -1,8 +1,7 @@
 //! How long calls took: the share of them that took as long or longer, on two logarithmic axes, so
 //! that the few slow ones can be seen.
 
-use super::plot::{Frame, Plot};
-use super::scale::Scale;
+use super::lines::{Overlay, overlay};
 use super::svg::Drawing;
 use crate::results::{FilesRow, LatencyHistogram, Percentiles, Results};
 use crate::table;
@@ -18,22 +17,20 @@ pub(super) fn panels(results: &Results) -> Vec<Drawing> {
         });
         chart(test, &format!("milliseconds of a record ({})", results.clock), lines)
     });
-    of_tests.chain(fsyncs(results)).collect()
+    let variants: Vec<&str> = results.variants.iter().map(|v| v.name.as_str()).collect();
+    of_tests.chain(fsyncs(results, &variants)).collect()
 }
 
-/// The fsyncs of the workload of files; of several ways to a file system a chart each.
-fn fsyncs(results: &Results) -> Vec<Drawing> {
+/// The fsyncs of the workload of files on these variants; of several ways to a file system a chart
+/// each.
+pub(crate) fn fsyncs(results: &Results, variants: &[&str]) -> Vec<Drawing> {
     let rows = || results.all::<FilesRow>();
     let of_way = |way: &String| {
-        let variants = results.variants.iter().enumerate();
-        let lines = variants.map(|(number, variant)| {
-            let own = || {
-                let of_variant = rows().filter(|r| r.variant == variant.name);
-                of_variant.filter(|r| r.way() == *way)
-            };
+        let lines = variants.iter().enumerate().map(|(number, variant)| {
+            let own = || rows().filter(|r| r.variant == **variant && r.way() == *way);
             let whole = LatencyHistogram::sum(own().filter_map(|r| r.fsync_distribution.as_ref()));
             let few = own().map(|r| &r.fsync_ms).next();
-            (variant.name.as_str(), number, points(whole.as_ref(), few, 1.0))
+            (*variant, number, points(whole.as_ref(), few, 1.0))
         });
         chart(&format!("fsync, {way}"), "milliseconds of an fsync", lines)
     };
@@ -61,27 +58,17 @@ fn chart<'a>(
     x: &str,
     lines: impl Iterator<Item = (&'a str, usize, Vec<(f64, f64)>)>,
 ) -> Option<Drawing> {
-    let lines: Vec<_> = lines.filter(|(_, _, points)| !points.is_empty()).collect();
-    let described = |(name, _, points): &(&str, usize, Vec<(f64, f64)>)| {
+    let described = |name: &str, points: &[(f64, f64)]| {
         let most = points.last().map_or(0.0, |(ms, _)| *ms);
         format!("{name}: the slowest took {most:.2} ms")
     };
-    let all = || lines.iter().flat_map(|(_, _, points)| points);
-    let names: Vec<_> = lines.iter().map(|(name, number, _)| (*number, *name)).collect();
-    let mut plot = Plot::new(Frame {
+    overlay(Overlay {
         title,
-        description: &lines.iter().map(described).collect::<Vec<_>>().join("; "),
-        x: (Scale::of(true, all().map(|p| p.0)), x),
-        y: (Scale::of(true, all().map(|p| p.1)), "share of calls that took as long or longer"),
-        legend: (&names, true),
-        width: 500.0,
-        height: 200.0,
-        right: 22.0,
-    });
-    for (name, number, points) in &lines {
-        plot.line(points, *number, name);
-    }
-    (!lines.is_empty()).then(|| plot.end())
+        x: (true, x),
+        y: (true, "share of calls that took as long or longer"),
+        described: &described,
+        lines: lines.collect(),
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Charts of lines, side by side on one scale: depth of a queue or age over time.
+//! Charts of lines: side by side on one scale, as the depth of a queue or an age over time, or over
+//! each other, as how long calls took.
 
 use super::plot::{Frame, Plot};
 use super::scale::Scale;
@@ -14,6 +15,40 @@ pub(super) struct Lines<'a> {
     pub series: Vec<(&'a str, Vec<(f64, f64)>)>,
     /// An upright line.
     pub instant: Option<(f64, &'a str)>,
+}
+
+/// Lines over each other: their names, their numbers, and points.
+pub(super) struct Overlay<'a> {
+    pub title: &'a str,
+    /// Whether the axis is logarithmic, and what it is of.
+    pub x: (bool, &'a str),
+    pub y: (bool, &'a str),
+    /// A line in words.
+    pub described: &'a dyn Fn(&str, &[(f64, f64)]) -> String,
+    pub lines: Vec<(&'a str, usize, Vec<(f64, f64)>)>,
+}
+
+/// Draws what has points; `None` if nothing has.
+pub(super) fn overlay(of: Overlay<'_>) -> Option<Drawing> {
+    let Overlay { title, x, y, described, mut lines } = of;
+    lines.retain(|(_, _, points)| !points.is_empty());
+    let said: Vec<_> = lines.iter().map(|(name, _, points)| described(name, points)).collect();
+    let all = || lines.iter().flat_map(|(_, _, points)| points);
+    let names: Vec<_> = lines.iter().map(|(name, number, _)| (*number, *name)).collect();
+    let mut plot = Plot::new(Frame {
+        title,
+        description: &said.join("; "),
+        x: (Scale::of(x.0, all().map(|p| p.0)), x.1),
+        y: (Scale::of(y.0, all().map(|p| p.1)), y.1),
+        legend: (&names, true),
+        width: 500.0,
+        height: 200.0,
+        right: 22.0,
+    });
+    for (name, number, points) in &lines {
+        plot.line(points, *number, name);
+    }
+    (!lines.is_empty()).then(|| plot.end())
 }
 
 /// Draws them, all on one scale.

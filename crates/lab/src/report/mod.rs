@@ -12,6 +12,7 @@
 //! risk      what cuts take                      points, marks
 //! ages      how old it was, over the run        lines
 //! waiting   the request scheduler's queue       lines
+//! progress  calls that had returned, over time  lines
 //!
 //! plot      one chart: scales, and marks where they put them
 //! labels    of points, so that none covers another
@@ -25,6 +26,7 @@ mod lines;
 mod matrix;
 mod page;
 pub(crate) mod plot;
+mod progress;
 mod risk;
 pub(crate) mod scale;
 mod sentences;
@@ -38,6 +40,10 @@ mod waiting;
 use steadfast_vfs::foreign::lines as harmless;
 
 use crate::results::Results;
+
+pub(crate) use latency::fsyncs as syncs;
+pub(crate) use page::{figures, notes, whole as whole_page};
+pub(crate) use progress::timeline;
 
 /// The whole report.
 pub fn html(results: &Results) -> String {

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::svg::Drawing;
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
 use crate::results::{
-    ClockKind, FilesRow, Results, RiskRow, SpeedRow, VariantInfo, VariantTime, answer,
+    ClockKind, FilesRow, Note, Results, RiskRow, SpeedRow, VariantInfo, VariantTime, answer,
 };
 
 /// A part of the page: its place for links, its heading, and what it holds.
@@ -19,6 +19,25 @@ struct Section {
 /// The whole page.
 pub(super) fn page(results: &Results) -> String {
     let sections = sections(results);
+    let body = html! {
+        header {
+            h1 { (results.title) }
+            @if let Some(answer) = answer(&results.runs) { p { strong { (answer) } } }
+            p { (what_it_is(results)) }
+            nav aria-label="Contents" { ul {
+                @for s in &sections { li { a href={ "#" (s.id) } { (s.heading) } } }
+            } }
+        }
+        main {
+            (notes(&results.notes))
+            @for s in &sections { section id=(s.id) { h2 { (s.heading) } (s.body) } }
+        }
+    };
+    whole(&results.title, &body)
+}
+
+/// A page with its head.
+pub(crate) fn whole(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -27,31 +46,25 @@ pub(super) fn page(results: &Results) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(style::POLICY);
                 meta name="color-scheme" content="light dark";
-                title { (results.title) }
+                title { (title) }
                 style { (PreEscaped(style::sheet())) }
             }
-            body {
-                header {
-                    h1 { (results.title) }
-                    @if let Some(answer) = answer(&results.runs) { p { strong { (answer) } } }
-                    p { (what_it_is(results)) }
-                    nav aria-label="Contents" { ul {
-                        @for s in &sections { li { a href={ "#" (s.id) } { (s.heading) } } }
-                    } }
-                }
-                main {
-                    @for note in &results.notes {
-                        p.note.bad[note.alarm] {
-                            @if note.alarm { strong { "Warning: " } }
-                            (note.text)
-                        }
-                    }
-                    @for s in &sections { section id=(s.id) { h2 { (s.heading) } (s.body) } }
-                }
-            }
+            body { (body) }
         }
     };
     page.into_string()
+}
+
+/// What is to be known beside the figures.
+pub(crate) fn notes(notes: &[Note]) -> Markup {
+    html! {
+        @for note in notes {
+            p.note.bad[note.alarm] {
+                @if note.alarm { strong { "Warning: " } }
+                (note.text)
+            }
+        }
+    }
 }
 
 fn what_it_is(results: &Results) -> String {
@@ -134,7 +147,7 @@ const AGES: &str = "The oldest acknowledged call that each cut took, of the firs
     the cuts are drawn before anything is known of what they take.";
 
 /// Charts with what is to be known of them.
-fn figures(charts: &[Drawing], class: &str, caption: &str) -> Markup {
+pub(crate) fn figures(charts: &[Drawing], class: &str, caption: &str) -> Markup {
     html! {
         p.caption { (caption) }
         div class=(class) { @for chart in charts { figure { (PreEscaped(&chart.svg)) } } }

@@ -186,6 +186,12 @@ impl Plot {
         }
     }
 
+    /// From one value to another, upright.
+    pub(crate) fn upright_range(&mut self, at: f64, (from, to): (f64, f64)) {
+        let (x, from, to) = (self.x(at), self.y(from), self.y(to));
+        self.svg.line((x, from), (x, to), "edge");
+    }
+
     /// An upright mark across a bar.
     pub(crate) fn upright(&mut self, row: usize, at: f64, tooltip: &str) {
         self.svg.upright(self.at((at, row as f64)), tooltip);

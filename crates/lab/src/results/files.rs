@@ -46,6 +46,10 @@ pub struct FilesRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<Vec<[i64; 2]>>"))]
     pub fsync_distribution: Option<LatencyHistogram>,
+    /// Of a replay, its timeline: how many calls had returned, so many seconds after the first one
+    /// began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls_at_s: Vec<(u64, f64)>,
 }
 
 impl FilesRow {
@@ -125,6 +129,7 @@ mod tests {
             fsyncs: 0,
             fsync_ms: Percentiles::default(),
             fsync_distribution: None,
+            calls_at_s: Vec::new(),
         }
     }
 

@@ -12,13 +12,13 @@ use super::power::plan;
 use super::reals::{MEMORY, Real, RecordedFiles};
 use super::recorded;
 use super::setting::{Part, Report, Subject};
-use super::workload::{Cuttable, FileSystemWork, JobResult, Workload};
+use super::workload::{Cuttable, FileSystemWork, JobResult, RealRuns, Workload};
 use crate::Result;
 use crate::results::{
     ClockKind, FilesRow, LatencyHistogram, Measurement, Path, Percentiles, RiskRow, Spread,
     VariantTime,
 };
-use crate::scenario::Variant;
+use crate::scenario::{self, Variant};
 
 /// After so many cuts in a hundred the power goes a second time. (Not for the kernel's.)
 const AGAIN_PERCENT: u64 = 20;
@@ -52,20 +52,9 @@ impl Workload for Files {
     }
 
     fn run(&self, of: Subject<'_>, _: Part, report: Report) -> Result<JobResult> {
-        let Subject { setting, variant } = of;
-        let real = match setting.reals.take(variant) {
-            Some(Real::LeftOut(why)) => {
-                return Ok(JobResult { left_out: Some(why), ..JobResult::default() });
-            }
-            Some(Real::Kernel(speeds, ran)) => {
-                let rows =
-                    |cut_run| files_row(variant, Path::Kernel, ClockKind::Wall, &speeds, cut_run);
-                let Some((peer, ran)) = ran else { return Ok(JobResult::of(rows(None))) };
-                let cut_run = Some(ran.speed.operations_per_second());
-                let rows = rows(cut_run).into_iter().collect();
-                return cut(of, (&peer, *ran), rows, &report);
-            }
-            Some(Real::Ours { in_process, mounted }) => Some([in_process, mounted]),
+        let real = match real(of, &honest_plan(of), &report)? {
+            Some(RealPart::Whole(result)) => return Ok(result),
+            Some(RealPart::Ours(speeds)) => Some(speeds),
             None => None,
         };
         let mut outcome = run(of, &self.workload, real, &report)?;
@@ -95,9 +84,60 @@ impl Workload for Files {
         Some(ran.map(|(machine, ran)| Cuttable { machine, recorded: ran.recorded, plan }))
     }
 
-    fn in_real_time(&self) -> Option<&FilesWorkload> {
-        self.is_alone.then_some(&self.workload)
+    fn in_real_time(&self, spec: &scenario::Workload) -> Option<RealRuns> {
+        let whole = self.workload.clone();
+        let short = FilesWorkload {
+            seconds: whole.seconds.min(spec.speed_seconds),
+            rounds_least: whole.rounds_least.min(1),
+            ..whole.clone()
+        };
+        self.is_alone.then(|| RealRuns {
+            measured: Box::new(move |fs, log, begin| Ok((short.run(fs, log, begin)?, None))),
+            cut: Box::new(move |fs, log, begin| Ok((whole.run(fs, log, begin)?, None))),
+        })
     }
+}
+
+/// What the runs in real time are of a variant.
+pub(super) enum RealPart {
+    /// All of it: it is one of the kernel's.
+    Whole(JobResult),
+    /// Its speed, in process and mounted: what is cut is a run in virtual time.
+    Ours([Vec<Speed>; 2]),
+}
+
+/// What the runs in real time brought for a variant; cuts what was recorded of one of the kernel's.
+pub(super) fn real(of: Subject<'_>, plan: &Plan, report: &Report) -> Result<Option<RealPart>> {
+    let Some(real) = of.setting.reals.take(of.variant) else { return Ok(None) };
+    let (speeds, ran) = match real {
+        Real::LeftOut(why) => {
+            let left_out = JobResult { left_out: Some(why), ..JobResult::default() };
+            return Ok(Some(RealPart::Whole(left_out)));
+        }
+        Real::Ours { in_process, mounted } => {
+            return Ok(Some(RealPart::Ours([in_process, mounted])));
+        }
+        Real::Kernel(speeds, ran) => (speeds, ran),
+    };
+    let rows = |cut_run| files_row(of.variant, Path::Kernel, ClockKind::Wall, &speeds, cut_run);
+    let Some((peer, ran)) = ran else {
+        return Ok(Some(RealPart::Whole(JobResult::of(rows(None)))));
+    };
+    let rows = rows(Some(ran.speed.operations_per_second())).into_iter().collect();
+    Ok(Some(RealPart::Whole(cut(of, (&peer, *ran), plan, rows, report)?)))
+}
+
+/// The speeds of ours beside the kernel's.
+pub(super) fn ours(
+    variant: &Variant,
+    speeds: [Vec<Speed>; 2],
+    cut_run_operations_per_s: f64,
+) -> Vec<FilesRow> {
+    let cut_run = Some(cut_run_operations_per_s);
+    let row = |(path, runs): (Path, Vec<Speed>)| {
+        files_row(variant, path, ClockKind::Wall, &runs, cut_run)
+    };
+    [Path::InProcess, Path::Fuse].into_iter().zip(speeds).filter_map(row).collect()
 }
 
 /// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
@@ -111,19 +151,15 @@ fn run(
 ) -> Result<JobResult> {
     let (machine, ran) = recorded(of, workload)?;
     let speed = &ran.speed;
-    let cut_run = Some(speed.operations_per_second());
     let rows = match real {
-        Some([in_process, mounted]) => [(Path::InProcess, in_process), (Path::Fuse, mounted)]
-            .into_iter()
-            .filter_map(|(path, runs)| files_row(of.variant, path, ClockKind::Wall, &runs, cut_run))
-            .collect(),
+        Some(speeds) => ours(of.variant, speeds, speed.operations_per_second()),
         None => {
             let one = std::slice::from_ref(speed);
             let row = files_row(of.variant, Path::InProcess, ClockKind::Virtual, one, None);
             row.into_iter().collect()
         }
     };
-    cut(of, (&machine, ran), rows, report)
+    cut(of, (&machine, ran), &honest_plan(of), rows, report)
 }
 
 /// Runs the workload; the machine, and what it did.
@@ -150,12 +186,12 @@ fn honest_plan(of: Subject<'_>) -> Plan {
 fn cut(
     of: Subject<'_>,
     (system, ran): (&dyn System, RecordedFiles),
+    plan: &Plan,
     rows: Vec<FilesRow>,
     report: &Report,
 ) -> Result<JobResult> {
     let RecordedFiles { recorded, programs, .. } = ran;
-    let honest = honest_plan(of);
-    let (risk, ages) = cut_with_controls(of, (system, recorded), &honest, report)?;
+    let (risk, ages) = cut_with_controls(of, (system, recorded), plan, report)?;
     let mut risk = RiskRow { programs: Some(programs), ..risk };
     if of.variant.kernel.is_some() {
         (risk.run_clock, risk.recovery_clock) = (ClockKind::Wall, ClockKind::Wall);
@@ -166,7 +202,7 @@ fn cut(
 }
 
 /// What some runs of a variant were like; `None` without one.
-fn files_row(
+pub(super) fn files_row(
     variant: &Variant,
     path: Path,
     clock: ClockKind,
@@ -193,5 +229,6 @@ fn files_row(
         fsyncs: syncs.len() as u64,
         fsync_distribution: distribution,
         fsync_ms: Percentiles::of(syncs),
+        calls_at_s: Vec::new(),
     })
 }

@@ -170,6 +170,7 @@ impl SeedRun {
             self.notes.push(Note::remark(NOT_SIMULATED));
         } else if run.of::<FilesRow>().any(|f| f.clock == ClockKind::Wall) {
             self.notes.push(Note::remark(REAL_TIME));
+            self.notes.extend(setting.reals.notes.iter().map(Note::remark));
             self.notes.extend(load.map(|load| Note::remark(load.to_string())));
             self.notes.push(Note::remark(match not_ranked {
                 Some(why) => format!("By speed the variants are {why}."),

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use steadfast_block::BlockDevice;
 use steadfast_crash::CrashError;
-use steadfast_crash::risk::{FilesWorkload, Speed, old_contents};
+use steadfast_crash::risk::{Speed, old_contents};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
@@ -27,6 +27,7 @@ use steadfast_vfs::{FileSystem, HostFs};
 use super::on_stack::kernel_fs;
 use super::reals::{MEMORY, Real, Reals, TakenAway};
 use super::setting::{Setting, Watch};
+use super::workload::RealRuns;
 use crate::results::{FailureRow, MachineLoad, Path};
 use crate::scenario::{Scenario, Variant};
 use crate::{LabError, Result, VariantError};
@@ -34,11 +35,11 @@ use crate::{LabError, Result, VariantError};
 /// Makes the runs in real time that the scenario asks for: none without file systems of the kernel.
 /// Whoever watches may stop it between two of them.
 pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, LabError> {
-    let files = setting.loads.iter().find_map(|load| load.in_real_time());
-    let Some(workload) = files.filter(|_| setting.options.real.is_none()) else {
+    let (scenario, spec) = (&setting.scenario, &setting.scenario.workload);
+    let work = setting.loads.iter().find_map(|load| load.in_real_time(spec));
+    let Some(RealRuns { measured, cut }) = work.filter(|_| setting.options.real.is_none()) else {
         return Ok(Reals::default());
     };
-    let (scenario, spec) = (&setting.scenario, &setting.scenario.workload);
     let variants = &scenario.variants;
     let mut reals = BTreeMap::new();
     for v in variants {
@@ -54,32 +55,28 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
     }
     let wanted: Vec<&Variant> = variants.iter().filter(|v| !reals.contains_key(&v.name)).collect();
     let before = Load::now();
-    let short = FilesWorkload {
-        seconds: workload.seconds.min(spec.speed_seconds),
-        rounds_least: workload.rounds_least.min(1),
-        ..workload.clone()
-    };
     let sides: Vec<(&Variant, Path)> = wanted.iter().flat_map(|v| paths(v)).collect();
     let used = (MEMORY, DiskContents::Before);
     let progress = |done: f64, what: &str| (watch.progress)(done * SPEED_SHARE, what);
     let of_speed = Watch { progress: &progress, stop: watch.stop };
     let turns = by_turns(&sides, spec.speed_runs as usize, &of_speed, |side| {
         let (v, path) = sides[side];
-        let work =
-            |fs: &Arc<dyn FileSystem>, log: &RecordLog, begin: Begin<'_>| short.run(fs, log, begin);
         let (ran, taken_away) = match path {
             Path::Kernel => {
-                let (_, (.., ran), taken_away) = kernels(scenario, v, used.1, work)?;
+                let (_, (.., ran), taken_away) = kernels(scenario, v, used.1, &*measured)?;
                 (ran, taken_away)
             }
-            Path::InProcess | Path::Fuse => ours(scenario, v, path, used, work)?,
+            Path::InProcess | Path::Fuse => ours(scenario, v, path, used, &*measured)?,
         };
-        Ok((ran.speed, taken_away))
+        let (ran, note) = ran;
+        Ok(((ran.speed, note.map(|note| format!("{}: {note}", path.name()))), taken_away))
     });
     let Turns { rows, mut failures } = turns?;
     let mut speeds: BTreeMap<usize, Vec<Speed>> = BTreeMap::new();
-    for ((side, _), speed) in rows {
+    let mut notes = BTreeSet::new();
+    for ((side, _), (speed, note)) in rows {
         speeds.entry(side).or_default().push(speed);
+        notes.extend(note.map(|note| format!("{}, {note}", sides[side].0.name)));
     }
     let load = Some(MachineLoad::of(before, Load::now()));
     for v in &wanted {
@@ -95,17 +92,14 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
             Some(_) => {
                 let speeds = of(Path::Kernel);
                 let has_failed = speeds.is_empty() && failures.iter().any(|f| f.variant == v.name);
-                if has_failed {
+                if has_failed || !v.run.risk() {
                     Real::Kernel(speeds, None)
                 } else {
                     (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
-                    let work = |fs: &Arc<dyn FileSystem>, log: &RecordLog, begin: Begin<'_>| {
-                        workload.run(fs, log, begin)
-                    };
-                    let ran = kernels(scenario, v, DiskContents::Before, work);
-                    let ran = ran.map(|(peer, ran, taken_away)| {
+                    let ran = kernels(scenario, v, DiskContents::Before, &*cut);
+                    let ran = ran.map(|(peer, (bases, recording, (ran, _)), taken_away)| {
                         failures.extend(taken_away.err().map(|e| FailureRow::of(v, e)));
-                        (peer, Box::new(ran.into()))
+                        (peer, Box::new((bases, recording, ran).into()))
                     });
                     let ran = ran.map_err(|e| failures.push(FailureRow::of(v, e)));
                     Real::Kernel(speeds, ran.ok())
@@ -114,7 +108,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
         };
         reals.insert(v.name.clone(), real);
     }
-    Ok(Reals { by_variant: Mutex::new(reals), load, failures })
+    Ok(Reals { by_variant: Mutex::new(reals), load, failures, notes })
 }
 
 /// About what share of the runs in real time is for the speeds.

@@ -1,6 +1,6 @@
-//! What the runs in real time of the workload of files brought.
+//! What the runs in real time beside the kernel's file systems brought.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_crash::explore::CutSource;
@@ -40,6 +40,8 @@ pub(super) struct Reals {
     pub load: Option<MachineLoad>,
     /// What failed while others brought results.
     pub failures: Vec<FailureRow>,
+    /// What is to be said of the runs, each once.
+    pub notes: BTreeSet<String>,
 }
 
 impl Reals {

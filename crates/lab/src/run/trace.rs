@@ -3,22 +3,28 @@
 mod judged;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use steadfast_crash::account::Account;
+use steadfast_crash::CrashError;
+use steadfast_crash::account::{Account, History};
 use steadfast_crash::explore::CutSource;
+use steadfast_crash::risk::{FilesRun, Speed};
+use steadfast_devices::filter::record::RecordLog;
+use steadfast_peers::Begin;
 use steadfast_trace::TraceError;
 use steadfast_trace::replay::{self, ReplayFigures, ReplayObserver, TraceSource};
 use steadfast_vfs::FileSystem;
 
 use self::judged::ReplayAccount;
 use super::controls::cut_with_controls;
+use super::files::{self, RealPart};
 use super::power::plan;
 use super::reals::MEMORY;
 use super::recorded;
 use super::setting::{Part, Report, Subject};
-use super::workload::{Cuttable, FileSystemWork, JobResult, Workload};
-use crate::results::{ClockKind, FilesRow, LatencyHistogram, Path, Percentiles, RiskRow, Spread};
-use crate::scenario::{TraceSpec, Variant};
+use super::workload::{Cuttable, FileSystemWork, JobResult, RealRuns, Workload};
+use crate::results::{ClockKind, FilesRow, Path, RiskRow};
+use crate::scenario::{self, TraceSpec, Variant};
 use crate::{Result, VariantError};
 
 /// Of what came out otherwise than it was recorded so many kinds are named.
@@ -50,15 +56,20 @@ impl Workload for TraceLoad {
     }
 
     fn run(&self, of: Subject<'_>, part: Part, report: Report) -> Result<JobResult> {
+        let real = match files::real(of, &plan(of), &report)? {
+            Some(RealPart::Whole(result)) => return Ok(result),
+            Some(RealPart::Ours(speeds)) => Some(speeds),
+            None => None,
+        };
         if part == Part::Speed {
             let replayed = self.replayed(of)?;
-            return Ok(self.outcome(of, &replayed, ClockKind::Virtual));
+            return Ok(outcome(of, &replayed, real));
         }
         let (Cuttable { machine, recorded, plan }, replayed) = self.cuttable(of)?;
         let (risk, ages) = cut_with_controls(of, (&machine, recorded), &plan, &report)?;
         // The same calls on every variant, and so one number.
         let risk = RiskRow { programs: Some(replayed.calls), ..risk };
-        Ok(self.outcome(of, &replayed, ClockKind::Virtual).with([risk]).with([ages]))
+        Ok(outcome(of, &replayed, real).with([risk]).with([ages]))
     }
 
     fn recorded(&self, of: Subject<'_>) -> Option<Result<Cuttable>> {
@@ -73,9 +84,21 @@ impl Workload for TraceLoad {
             let nobody: Arc<dyn ReplayObserver> = Arc::new(());
             let (replayed, _) =
                 replay::run(&trace, &fs, (pace, nobody), || Ok(())).map_err(wrong)?;
-            Ok(JobResult::of([row(&variant, &replayed, ClockKind::Wall)]))
+            Ok(JobResult::of(row(&variant, &replayed, ClockKind::Wall)))
         };
         Some(FileSystemWork { memory_bytes, run: Box::new(run) })
+    }
+
+    fn in_real_time(&self, _: &scenario::Workload) -> Option<RealRuns> {
+        let run = |load: TraceLoad| {
+            move |fs: &Arc<dyn FileSystem>, log: &RecordLog, begin: Begin<'_>| {
+                let (replayed, history) = load.judged(fs, log, begin).map_err(CrashError::host)?;
+                let (speed, programs) = (speed(&replayed), replayed.calls);
+                Ok((FilesRun { history, speed, programs }, differences(&replayed)))
+            }
+        };
+        let (measured, cut) = (TraceLoad(self.0.clone()), TraceLoad(self.0.clone()));
+        Some(RealRuns { measured: Box::new(run(measured)), cut: Box::new(run(cut)) })
     }
 }
 
@@ -101,39 +124,64 @@ impl TraceLoad {
     /// The run that is measured and cut.
     fn cuttable(&self, of: Subject<'_>) -> Result<(Cuttable, ReplayFigures)> {
         let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
-        let (trace, pace) = (self.source(), self.0.pace());
-        let wrong = TraceLoad::wrong(&self.0.file);
+        let load = TraceLoad(self.0.clone());
         let (machine, (bases, recording, ran)) =
             recorded::recorded(of, (memory, false), move |fs, log, begin| {
-                let judged = Arc::new(ReplayAccount::new(Account::new(log).with_others(), &**fs));
-                let observer = Arc::clone(&judged) as Arc<dyn ReplayObserver>;
-                let begin = || begin().map_err(|e| TraceError::Prepare(e.to_string()));
-                let (replayed, _) =
-                    replay::run(&trace, fs, (pace, observer), begin).map_err(wrong)?;
-                Ok((replayed, judged.history()))
+                load.judged(fs, log, begin)
             })?;
         let (replayed, history) = ran;
         let recorded = CutSource { bases, recording, judge: Arc::new(history) };
         Ok((Cuttable { machine, recorded, plan: plan(of) }, replayed))
     }
 
-    fn outcome(&self, of: Subject<'_>, replayed: &ReplayFigures, clock: ClockKind) -> JobResult {
-        let took = of.took(replayed.elapsed.as_secs_f64(), None);
-        let mut outcome = JobResult::of([took]).with([row(of.variant, replayed, clock)]);
-        outcome.notes.extend(differences(of.variant, replayed));
-        outcome
+    /// A replay whose calls are judged after cuts.
+    fn judged(
+        &self,
+        fs: &Arc<dyn FileSystem>,
+        log: &RecordLog,
+        begin: Begin<'_>,
+    ) -> Result<(ReplayFigures, History)> {
+        let judged = Arc::new(ReplayAccount::new(Account::new(log).with_others(), &**fs));
+        let observer = Arc::clone(&judged) as Arc<dyn ReplayObserver>;
+        let begin = || begin().map_err(|e| TraceError::Prepare(e.to_string()));
+        let wrong = TraceLoad::wrong(&self.0.file);
+        let how = (self.0.pace(), observer);
+        let (replayed, _) = replay::run(&self.source(), fs, how, begin).map_err(wrong)?;
+        Ok((replayed, judged.history()))
+    }
+}
+
+/// A run in virtual time. Beside the kernel's file systems the speeds are those in real time.
+fn outcome(of: Subject<'_>, replayed: &ReplayFigures, real: Option<[Vec<Speed>; 2]>) -> JobResult {
+    let took = of.took(replayed.elapsed.as_secs_f64(), None);
+    let rows = match real {
+        Some(speeds) => files::ours(of.variant, speeds, speed(replayed).operations_per_second()),
+        None => row(of.variant, replayed, ClockKind::Virtual).into_iter().collect(),
+    };
+    let mut outcome = JobResult::of([took]).with(rows);
+    let said = differences(replayed).map(|said| format!("{}: {said}", of.variant.name));
+    outcome.notes.extend(said);
+    outcome
+}
+
+fn speed(replayed: &ReplayFigures) -> Speed {
+    let of_step = |(ns, count)| std::iter::repeat_n(Duration::from_nanos(ns), count as usize);
+    Speed {
+        operations: replayed.calls,
+        in_calls: replayed.in_calls(),
+        syncs: replayed.syncs().steps().flat_map(of_step).collect(),
+        elapsed: replayed.elapsed,
     }
 }
 
 /// What came out otherwise than it was recorded.
-fn differences(variant: &Variant, replayed: &ReplayFigures) -> Option<String> {
+fn differences(replayed: &ReplayFigures) -> Option<String> {
     let found = &replayed.differences;
     let kinds: Vec<String> =
         found.kinds.iter().take(KINDS).map(|(what, (n, _))| format!("{n} x {what}")).collect();
     (found.calls > 0).then(|| {
         format!(
-            "{}: {} of {} calls returned something else than was recorded: {}",
-            variant.name,
+            "{} of {} calls returned something else than was recorded: {}",
             found.calls,
             replayed.calls,
             kinds.join("; ")
@@ -141,29 +189,9 @@ fn differences(variant: &Variant, replayed: &ReplayFigures) -> Option<String> {
     })
 }
 
-fn row(variant: &Variant, replayed: &ReplayFigures, clock: ClockKind) -> FilesRow {
-    let (syncs, in_calls) = (replayed.syncs(), replayed.in_calls().as_secs_f64());
-    let us: Vec<f64> = syncs
-        .steps()
-        .flat_map(|(ns, count)| std::iter::repeat_n(ns as f64 / 1e3, count as usize))
-        .collect();
-    let per_s = if in_calls > 0.0 { replayed.calls as f64 / in_calls } else { 0.0 };
-    FilesRow {
-        variant: variant.name.clone(),
-        path: match &variant.kernel {
-            Some(_) => Path::Kernel,
-            None => Path::InProcess,
-        },
-        clock,
-        cut_run_operations_per_s: None,
-        place: None,
-        operations: replayed.calls,
-        operations_per_s: Spread::of(&[per_s]),
-        each_operations_per_s: Vec::new(),
-        in_calls_seconds: in_calls,
-        elapsed_seconds: replayed.elapsed.as_secs_f64(),
-        fsyncs: syncs.count(),
-        fsync_distribution: (!us.is_empty()).then(|| LatencyHistogram::of_us(us.iter().copied())),
-        fsync_ms: Percentiles::of(us.into_iter().map(|us| us / 1e3).collect()),
-    }
+fn row(variant: &Variant, replayed: &ReplayFigures, clock: ClockKind) -> Option<FilesRow> {
+    let path = if variant.kernel.is_some() { Path::Kernel } else { Path::InProcess };
+    let row = files::files_row(variant, path, clock, &[speed(replayed)], None)?;
+    let points = replayed.progress.points();
+    Some(FilesRow { calls_at_s: points.map(|(n, at)| (n, at.as_secs_f64())).collect(), ..row })
 }

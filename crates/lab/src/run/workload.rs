@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use steadfast_crash::explore::{CutSource, Plan, RebootTarget};
-use steadfast_crash::risk::FilesWorkload;
+use steadfast_crash::risk::FilesRun;
+use steadfast_devices::filter::record::RecordLog;
+use steadfast_peers::Begin;
 use steadfast_vfs::FileSystem;
 
 use super::setting::{Part, Report, Subject};
 use crate::Result;
 use crate::results::Measurement;
-use crate::scenario::Variant;
+use crate::scenario::{self, Variant};
 
 /// A kind of workload, ready to be run on a scenario's variants: over a file system, or over block
 /// devices.
@@ -55,8 +57,8 @@ pub(super) trait Workload: Send + Sync {
         1
     }
 
-    /// The workload of files, where it is also run in real time beside the kernel's file systems.
-    fn in_real_time(&self) -> Option<&FilesWorkload> {
+    /// Its runs in real time, where a scenario with variants of the kernel's can have it.
+    fn in_real_time(&self, _: &scenario::Workload) -> Option<RealRuns> {
         None
     }
 
@@ -75,6 +77,21 @@ pub(super) struct FileSystemWork {
     pub memory_bytes: u64,
     /// The work.
     pub run: Box<FileSystemFn>,
+}
+
+/// Makes calls to a file system, and notes what they were promised; and what is to be said of it.
+pub(super) type RealRun = dyn Fn(
+    &Arc<dyn FileSystem>,
+    &RecordLog,
+    Begin<'_>,
+) -> steadfast_crash::Result<(FilesRun, Option<String>)>;
+
+/// A workload in real time, on a file system of the kernel's or ours.
+pub(super) struct RealRuns {
+    /// A run for the speed.
+    pub measured: Box<RealRun>,
+    /// The run that is cut.
+    pub cut: Box<RealRun>,
 }
 
 /// A recorded run, the machine that it is of, and how it is cut.

@@ -54,8 +54,8 @@ fn variants(top: &Fields<'_>, tables: &[Fields<'_>], workload: Option<&Workload>
     check_names(tables, "name", "variants");
     tables.iter().for_each(|fields| variant(fields, top));
     let Some(variants) = top.get::<Vec<Variant>>("variant") else { return };
-    let has_files = runs(top, "files");
-    let is_peer = |v: &&Variant| v.kernel.is_some() && !has_files;
+    let has_calls = runs_calls(top);
+    let is_peer = |v: &&Variant| v.kernel.is_some() && !has_calls;
     let measured = || variants.iter().filter(|v| v.run.speed() && !is_peer(v));
     for (fields, variant) in tables.iter().zip(&variants) {
         let Some(name) = &variant.baseline else { continue };
@@ -67,8 +67,9 @@ fn variants(top: &Fields<'_>, tables: &[Fields<'_>], workload: Option<&Workload>
     let kernels: Vec<&Variant> = variants.iter().filter(|v| v.kernel.is_some()).collect();
     let Some(workload) = workload.filter(|_| !kernels.is_empty()) else { return };
     let has_iozone = workload.iozone.is_some() || !workload.configurations.is_empty();
-    if !(has_iozone || has_files && workload.kinds().len() == 1) {
-        let what = "a variant with `kernel` runs `iozone`, or `files` with nothing beside it";
+    if !(has_iozone || has_calls && workload.kinds().len() == 1) {
+        let what = "a variant with `kernel` runs `iozone`, or `files` or `trace` with nothing \
+                    beside it";
         return top.wrong("workload", what, "put it into a scenario of its own");
     }
     only_on_stacks(top, workload, &kernels);
@@ -109,6 +110,11 @@ fn runs(top: &Fields<'_>, kind: &str) -> bool {
     top.table("workload").is_some_and(|workload| workload.has(kind))
 }
 
+/// Whether it makes calls that are recorded and cut on the kernel's file systems, too.
+fn runs_calls(top: &Fields<'_>) -> bool {
+    runs(top, "files") || runs(top, "trace")
+}
+
 fn variant(fields: &Fields<'_>, top: &Fields<'_>) {
     if let Some(name) = fields.get::<String>("name").filter(|name| !is_name(name)) {
         // It becomes the name of a folder, of a chart's row, of a word of a command.
@@ -134,13 +140,13 @@ fn variant(fields: &Fields<'_>, top: &Fields<'_>) {
             let what = "a variant with `kernel` stands on a device, not on a volume";
             fields.wrong(key, what, "the kernel's own are dm and md");
         }
-        if has_files && top.tables("variant").iter().any(|variant| variant.has("kernel")) {
+        if runs_calls(top) && top.tables("variant").iter().any(|variant| variant.has("kernel")) {
             let what = "a volume is not measured in real time, as all are beside `kernel`";
             fields.wrong(key, what, "put it into a scenario without `kernel`");
         }
     }
     if let Some(kernel) = fields.get::<String>("kernel") {
-        of_kernel(fields, top, &kernel, has_files);
+        of_kernel(fields, top, &kernel, runs_calls(top));
     }
 }
 
@@ -158,21 +164,22 @@ fn configuration(fields: &Fields<'_>, top: &Fields<'_>) {
 }
 
 /// What a variant of the kernel's has not.
-fn of_kernel(fields: &Fields<'_>, top: &Fields<'_>, kernel: &str, has_files: bool) {
+fn of_kernel(fields: &Fields<'_>, top: &Fields<'_>, kernel: &str, has_calls: bool) {
     let known = KernelFs::of_name(kernel);
     if known.is_none() {
         let help = did_you_mean(kernel, KernelFs::ALL.map(KernelFs::name));
         fields.wrong("kernel", format!("there is no file system of the kernel `{kernel}`"), help);
     }
     if fields.has("journal") {
-        if has_files {
-            let what = "with `files` a variant with `kernel` has its journal on the disk";
+        if has_calls {
+            let what =
+                "with `files` and `trace` a variant with `kernel` has its journal on the disk";
             fields.wrong("journal", what, "");
         } else if known.is_some_and(|fs| !fs.has_external_journal()) {
             fields.wrong("journal", format!("`{kernel}` has no journal on another device"), "");
         }
     }
-    if !has_files && fields.has("run") {
+    if !has_calls && fields.has("run") {
         fields.wrong("run", "a variant with `kernel` runs with --peers only", "leave `run` out");
     }
     for key in ["scheduler", "machine", "cut"].into_iter().filter(|key| fields.has(key)) {

@@ -19,7 +19,7 @@ table! {
         /// Table: keys of `[machine]` that are others for this variant.
         machine: Option<Machine>, else "`[machine]`";
         /// The kernel's `ext2`, `ext3`, `ext4`, `xfs` or `btrfs` instead, in real time, as root:
-        /// with `files` left out without; with `iozone` run only with `--peers`.
+        /// with `files` or `trace` left out without; with `iozone` run only with `--peers`.
         kernel: Option<String>, else "Steadfast's ext4";
         /// The variant that it is compared with.
         baseline: Option<String>, else "the first that is measured";
@@ -29,6 +29,8 @@ table! {
         /// What its cuts are: `power`, or `reset`: the machine is reset and its drives keep their
         /// power, which takes the caches only of those with `cache_at_reset = "lost"`.
         cut: CutKind = "power";
+        /// What it costs, in the file's `currency`, for `lab compare`.
+        price: Option<f64>, else "not known", from 0 to 1e12;
         /// Which configuration of the benchmark it is run with.
         configuration: Option<String>, else "needed with `workload.configuration`";
     }

@@ -4,8 +4,9 @@
 
 use steadfast_devices::model::ModelParams;
 use steadfast_lab::results::{ClockKind, FailureRow, FilesRow, Note, Path, Results, RiskRow};
-use steadfast_lab::scenario::Scenario;
+use steadfast_lab::scenario::{Scenario, TraceSpec};
 use steadfast_lab::{LabError, RunOptions, run};
+use steadfast_trace::import::{ImportOptions, TextInput, import};
 
 use crate::schema::assert_described;
 use steadfast_setup::DeviceSpec;
@@ -93,6 +94,47 @@ fn xfs_and_btrfs_are_cut_and_judged_too() {
     assert!(results.only().of::<FilesRow>().all(|f| f.clock == ClockKind::Wall));
     assert!(results.only().of::<FilesRow>().all(|f| f.operations_per_s.runs() == 1));
     assert!(results.notes.iter().any(|n| n.text.contains("load")), "{:?}", results.notes);
+}
+
+/// A recorded program is made again on the kernel's file system, in real time, and cut there.
+#[test]
+fn a_recorded_program_runs_beside_the_kernels_file_systems() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("log.trace");
+    let line = |n: u32| format!("f write {} 4096\nf sync 0 0\n", n * 4096);
+    let log: String = (0..40).map(line).collect();
+    let log = format!("fio version 2 iolog\nf add\nf open\n{log}f close\n");
+    let input = TextInput {
+        name: "log".into(),
+        text: Box::new(std::io::Cursor::new(log)),
+        written_seconds: None,
+    };
+    let out = std::fs::File::create(&file).unwrap();
+    import(vec![input], &ImportOptions::default(), out).unwrap();
+
+    let mut scenario = small(&["ordered", "kernel-ordered"]);
+    scenario.workload.files = None;
+    let file = file.display().to_string();
+    scenario.workload.trace = Some(TraceSpec { file, flat_out: false, partial: false });
+    let options = RunOptions { cuts: Some(6 * soak()), seed: 7, ..RunOptions::default() };
+    let results = run(&scenario, &options, &|_, _| ()).unwrap();
+    assert_described(&results);
+    let paths: Vec<(String, Path, u64)> =
+        results.only().of::<FilesRow>().map(|f| (f.variant.clone(), f.path, f.fsyncs)).collect();
+    let ours = |path| ("ordered".to_owned(), path, 40);
+    let kernels = ("kernel-ordered".to_owned(), Path::Kernel, 40);
+    assert_eq!(paths, [ours(Path::InProcess), ours(Path::Fuse), kernels]);
+    for name in ["ordered", "kernel-ordered"] {
+        let risk = row(&results, name);
+        assert_eq!((risk.cuts, risk.broken_promises), (6 * soak(), 0), "{risk:#?}");
+        let lying = risk.control_flush_ignored.as_ref().unwrap();
+        assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {risk:#?}");
+    }
+    assert!(
+        results.notes.iter().all(|n| !n.text.contains("something else")),
+        "{:?}",
+        results.notes
+    );
 }
 
 /// One that cannot be mounted takes nothing from those that were measured.

@@ -135,6 +135,7 @@ Examples:
   steadfast lab compare --trace app.trace --report page.html
   steadfast lab compare --trace app.trace --check .
   steadfast lab compare --trace app.trace --stacks my-stacks.toml --json -
+  steadfast lab compare --trace app.trace --stacks priced.toml --budget 500
 
 The calls of the trace are made again on each stack, a model in virtual time,
 and the power is cut in each run. A catalogue is a scenario file without a
@@ -163,6 +164,9 @@ pub struct LabCompare {
     /// Only these stacks
     #[arg(long, value_name = "STACK", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// Only stacks that the catalogue gives a price of at most this
+    #[arg(long, value_name = "PRICE", value_parser = price)]
+    pub budget: Option<f64>,
     /// The program does not think: each call is made as soon as those before it allow
     #[arg(long)]
     pub flat_out: bool,
@@ -181,6 +185,11 @@ pub struct LabCompare {
     /// Write the comparison as JSON to FILE, or to the standard output (-)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    let price = text.parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    price.ok_or_else(|| "a price is a number from 0 on".to_owned())
 }
 
 /// How to ask what depends on what.

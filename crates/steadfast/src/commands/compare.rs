@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 use serde_json::json;
-use steadfast_lab::compare::{self, rows, sentences};
-use steadfast_lab::{RunOptions, Watch, report, run_seeds};
+use steadfast_lab::compare::{self, StackChoice, StackComparison};
+use steadfast_lab::{RunOptions, Watch, run_seeds};
 use steadfast_trace::format::TraceEntry;
 use steadfast_trace::replay::{ReplayPace, TraceFile, TraceSource};
 use steadfast_vfs::bounded;
@@ -28,7 +28,9 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     let calls = calls(&args.trace)?;
     let catalogue = args.stacks.as_deref().map(read).transpose()?;
     let catalogue = catalogue.as_ref().map(|(text, origin)| (text.as_str(), origin.as_str()));
-    let scenario = compare::scenario(catalogue, &args.trace, (args.flat_out, &args.only));
+    let choice =
+        StackChoice { flat_out: args.flat_out, only: args.only.clone(), budget: args.budget };
+    let scenario = compare::scenario(catalogue, &args.trace, &choice);
     let scenario = scenario.map_err(to_anyhow)?;
     let json_file = outputs::unless_stdout(args.json.as_ref());
     let inputs = std::iter::once(&args.trace).chain(&args.stacks);
@@ -56,10 +58,11 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     progress.finish();
     let results = results.map_err(to_anyhow)?;
     let more = more.transpose().map_err(to_anyhow)?;
-    let rows = rows(&results, more.as_ref());
+    let compared = StackComparison::new((&scenario, &choice), &results, more.as_ref());
     let body = || {
         json!({ "trace": args.trace, "calls": calls, "seeds": args.seeds,
-        "sentences": sentences(&rows), "check": checked, "stacks": &rows, "notes": results.notes,
+        "sentences": compared.sentences(), "check": checked, "currency": compared.currency,
+        "budget": compared.budget, "stacks": &compared.rows, "notes": results.notes,
         "peak_memory_bytes": super::trace::peak_memory() })
     };
     match &args.json {
@@ -67,7 +70,7 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
             document::print(out, "steadfast-comparison", 1, body())?;
         }
         _ => {
-            write!(out, "{}", compare::text(&rows))?;
+            write!(out, "{}", compared.text())?;
             if let Some(checked) = &checked {
                 write!(out, "\n{}", terminal::hanging("", &checked.sentence()))?;
             }
@@ -82,7 +85,8 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
         file.write(&written)?;
     }
     if let Some(page) = page {
-        page.write(report::html(&results))?;
+        let what = args.trace.file_name().unwrap_or(args.trace.as_os_str());
+        page.write(compared.page(&what.to_string_lossy(), &results))?;
     }
     for failure in &results.failures {
         terminal::error(&anyhow!("stack '{}': {}", failure.variant, failure.what));

@@ -10,6 +10,7 @@ pub mod content;
 mod feed;
 mod places;
 mod prepare;
+mod progress;
 mod schedule;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::reader::TraceReader;
 
 pub use places::CallPaths;
 pub use prepare::{ReplayPlan, prepare};
+pub use progress::ReplayProgress;
 pub use schedule::replay;
 
 /// A trace that can be read more than once.
@@ -86,6 +88,8 @@ pub struct ReplayFigures {
     pub bytes: (u64, u64),
     /// What came out otherwise than it was recorded.
     pub differences: Differences,
+    /// When how many of the calls had returned.
+    pub progress: ReplayProgress,
 }
 
 impl ReplayFigures {

@@ -258,7 +258,9 @@ impl CallBoard {
         made: CallOutcome,
     ) {
         self.count(number, call, ended.since(began), made);
-        self.done.elapsed = self.done.elapsed.max(ended.since(self.begun));
+        let at = ended.since(self.begun);
+        self.done.elapsed = self.done.elapsed.max(at);
+        self.done.progress.add(at);
         let waiting = self.slot(number).map(|slot| {
             slot.returned = Some(ended);
             std::mem::take(&mut slot.waited_for_by)

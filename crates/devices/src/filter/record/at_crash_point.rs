@@ -1,5 +1,6 @@
 //! One device at one crash point: the writes that must survive, and those that may.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use steadfast_block::rng::Rng;
@@ -319,28 +320,30 @@ fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMu
     let unit = u64::from(unit.max(1));
     // A discard may be of the whole device: in coarser pieces then.
     let unit = if data.is_some() { unit } else { unit.max((len >> 12).next_multiple_of(unit)) };
-    let mut run: Option<u64> = None;
     let mut at = 0;
-    while at < len {
-        let kept = keep(offset + at);
+    let mut unit_after = move || {
+        let start = at;
         // A store may begin in the middle of a word.
-        let end = (at + unit - (offset + at) % unit).min(len);
-        let start = *run.get_or_insert(at);
-        if !kept || end == len {
-            let to = if kept { end } else { at };
-            if to > start {
-                match data {
-                    Some(data) => store.write_packed_range(
-                        offset + start,
-                        data,
-                        start as usize,
-                        (to - start) as usize,
-                    ),
-                    None => store.discard(offset + start, to - start),
-                }
+        at = (at + unit - (offset + at) % unit).min(len);
+        (start < len).then_some(start..at)
+    };
+    let runs = std::iter::from_fn(|| {
+        let mut run: Option<Range<u64>> = None;
+        while let Some(next) = unit_after() {
+            match (keep(offset + next.start), &mut run) {
+                (true, Some(run)) => run.end = next.end,
+                (true, None) => run = Some(next),
+                (false, Some(_)) => break,
+                (false, None) => {}
             }
-            run = None;
         }
-        at = end;
+        run
+    });
+    match data {
+        Some(data) => {
+            let parts = runs.map(|run| run.start as usize..run.end as usize);
+            store.write_packed_parts(offset, data, parts);
+        }
+        None => runs.for_each(|run| store.discard(offset + run.start, run.end - run.start)),
     }
 }

@@ -1,0 +1,90 @@
+use super::*;
+
+fn row(stack: &str, seconds: &[f64], (price, broken): (Option<f64>, u64)) -> StackRow {
+    StackRow {
+        stack: stack.to_owned(),
+        label: format!("<{stack}>"),
+        price,
+        place: (1, 1),
+        seconds: Spread::of(seconds),
+        times: Some(4.0 / Spread::of(seconds).median()),
+        syncs: 40,
+        sync_p50_ms: 1.0,
+        sync_p99_ms: None,
+        cuts: 10,
+        broken_promises: broken,
+        cuts_that_broke: broken,
+        lost_bytes: 77.0,
+        lost_calls: 1.0,
+        lost_ms: 3.0,
+        recovery_ms: 5.0,
+        is_first: stack == "disk",
+        is_control: false,
+    }
+}
+
+fn comparison(budget: Option<f64>) -> StackComparison {
+    let rows = vec![
+        row("card", &[1.0, 1.5], (Some(120.5), 2)),
+        row("flash", &[2.0], (Some(90.0), 0)),
+        row("disk", &[4.0], (None, 0)),
+    ];
+    StackComparison { rows, currency: Some("EUR".into()), budget }
+}
+
+#[test]
+fn prices_are_a_column_and_a_budget_names_two_stacks() {
+    let text = comparison(Some(150.0)).text();
+    for part in [
+        "Fastest within 150 EUR is card (<card>, 120.5 EUR): 1.25 s on it, 4.00 s on\ndisk",
+        "Fastest whose cuts take nothing promised is flash (<flash>, 90 EUR): 2.00 s",
+        "      EUR\n",
+        "    120.5\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let without = StackComparison {
+        rows: vec![row("disk", &[4.0], (None, 0))],
+        currency: None,
+        budget: None,
+    };
+    assert!(!without.text().contains("price"), "{}", without.text());
+}
+
+#[test]
+fn a_budget_keeps_what_is_cheap_enough() {
+    let trace = Path::new("t.trace");
+    let choice = |budget| StackChoice { budget: Some(budget), ..StackChoice::default() };
+    let refused = |text: &str, budget| {
+        let catalogue = Some((text, "mine.toml"));
+        scenario(catalogue, trace, &choice(budget)).unwrap_err().to_string()
+    };
+    assert!(refused(STACKS, 100.0).contains("--budget: no stack of mine.toml has a price"));
+    let priced = STACKS
+        .replace("name = \"nvme\"", "name = \"nvme\"\nprice = 300.0")
+        .replace("name = \"emmc\"", "name = \"emmc\"\nprice = 20");
+    assert!(refused(&priced, 10.0).contains("no stack costs 10 or less; the cheapest costs 20"));
+    let kept = scenario(Some((&priced, "mine.toml")), trace, &choice(20.0)).unwrap();
+    let names: Vec<&str> = kept.variants.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(names, ["emmc"]);
+}
+
+#[test]
+fn a_stack_of_the_kernels_is_not_ranked_beside_models() {
+    let text = STACKS.replace("name = \"nvme\"", "name = \"nvme\"\nkernel = \"ext4\"");
+    let catalogue = Some((text.as_str(), "mine.toml"));
+    let refused = scenario(catalogue, Path::new("t.trace"), &StackChoice::default());
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("--stacks: 'nvme' of mine.toml has `kernel`"), "{said}");
+}
+
+#[test]
+fn the_page_answers_first_and_runs_nothing() {
+    let stored = include_str!("../../../../docs/results/data-at-risk.json");
+    let page = comparison(None).page("<app>.trace", &Results::read(stored).unwrap());
+    let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("no {part}"));
+    assert!(at("Fastest is card") < at("<svg") && at("<svg") < at("<table"));
+    assert!(at("How it was found") > at("How long a sync takes"));
+    assert!(page.contains("&lt;app&gt;.trace on 3 stacks") && !page.contains("<app>"));
+    assert!(page.contains(">card !<") && !page.contains("<script"));
+}

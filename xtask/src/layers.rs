@@ -61,9 +61,14 @@ const LAYERS: [Layer; 28] = [
         &["runtime", "vfs", "devices", "host"],
     ),
     // Knows no particular file system; `block` for its test pattern.
-    layer("bench", &["statistics", "runtime", "block", "vfs"], &["devices", "ext4", "ext4-mkfs"]),
-    // Knows no particular file system; `block` for its test pattern.
     layer("trace", &["runtime", "block", "vfs"], &[]),
+    // Knows no particular file system; `block` for its test pattern, `trace` for the lines of fio's
+    // logs.
+    layer(
+        "bench",
+        &["statistics", "runtime", "block", "vfs", "trace"],
+        &["devices", "ext4", "ext4-mkfs"],
+    ),
     // Knows no particular file system.
     layer("fuse", &["host", "runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
     // A stack described, and the one place where it is opened. `fuse` for the names of its options.

@@ -145,6 +145,89 @@ fn wrong_data_ends_with_status_1() {
     assert!(said.contains("verify: wrong data in f at 19968: "), "{said}");
 }
 
+/// What the fio of this machine writes of a job file of the folder.
+fn of_fio(folder: &Path, job: &str) -> Value {
+    let mut command = Command::new("fio");
+    command.args(["--output-format=json", job]).current_dir(folder);
+    let out = steadfast_suite::output(LIMIT, &mut command).unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// Requests and bytes of the reads and writes of a run's only job, and how long it ran in ms.
+fn counts(document: &Value) -> ([u64; 4], u64) {
+    let job = &document["jobs"][0];
+    assert_eq!((document["jobs"].as_array().unwrap().len(), &job["error"]), (1, &Value::from(0)));
+    let of = |kind: &str, what: &str| job[kind][what].as_u64().unwrap();
+    let counts = [
+        ("read", "total_ios"),
+        ("read", "io_bytes"),
+        ("write", "total_ios"),
+        ("write", "io_bytes"),
+    ];
+    (counts.map(|(kind, what)| of(kind, what)), of("write", "runtime"))
+}
+
+/// A log of this machine's fio is replayed by us and by fio: the same requests, in a time that the
+/// log sets.
+#[test]
+fn a_log_of_fio_is_replayed_as_fio_does() {
+    let writer = "[w]\nrw=randrw\nsize=256k\nbsrange=1k-16k\nnrfiles=3\nfsync=5\nfdatasync=7\n\
+                  thinktime=10ms\nthinktime_blocks=2\nwrite_iolog=w.log\n";
+    let d = folder(writer);
+    let (written, _) = counts(&of_fio(d.path(), "a.fio"));
+    let log = std::fs::read_to_string(d.path().join("w.log")).unwrap();
+    assert!(log.starts_with("fio version 3 iolog\n"), "{log}");
+    // Version 2 is the same without times.
+    let without = log.lines().skip(1).map(|line| line.split_once(' ').unwrap().1);
+    let two = ["fio version 2 iolog"].into_iter().chain(without).collect::<Vec<_>>().join("\n");
+    std::fs::write(d.path().join("2.log"), two + "\n").unwrap();
+    let replay = |log: &str, more: &str| {
+        std::fs::write(d.path().join("r.fio"), format!("[r]\nread_iolog={log}\n{more}")).unwrap();
+        let ours = good(d.path(), "fio r.fio --output-format json");
+        [of_fio(d.path(), "r.fio"), serde_json::from_str(&ours).unwrap()].map(|d| counts(&d))
+    };
+    let [(theirs, their_ms), (ours, our_ms)] = replay("w.log", "");
+    assert_eq!((theirs, ours), (written, written));
+    let times = log.lines().skip(1).map(|line| line.split(' ').next().unwrap());
+    let times: Vec<u64> = times.map(|us| us.parse().unwrap()).collect();
+    let log_ms = (times.last().unwrap() - times[0]) / 1000;
+    assert!(log_ms > 50 && our_ms >= log_ms - 1, "{our_ms} ms, fio {their_ms}, the log {log_ms}");
+    for (log, more) in [("w.log", "replay_no_stall=1\n"), ("2.log", "")] {
+        let [(theirs, _), (ours, _)] = replay(log, more);
+        assert_eq!((theirs, ours), (written, written), "{log} {more}");
+    }
+    // Where there are no files, they are made: on a stack, and in an empty folder.
+    let on_stack = "fio r.fio --stack nvram-journal --variant internal --output-format json";
+    let document = serde_json::from_str(&good(d.path(), on_stack)).unwrap();
+    assert_eq!(counts(&document).0, written);
+    good(d.path(), "fio r.fio --folder . --output-format terse");
+    std::fs::create_dir(d.path().join("empty")).unwrap();
+    good(d.path(), "fio r.fio --folder empty");
+    assert!(d.path().join("empty/w.0.2").metadata().unwrap().len() > 0);
+}
+
+#[test]
+fn a_log_that_cannot_be_is_refused_with_its_line() {
+    let d = folder("[r]\nread_iolog=l.log\n");
+    assert!(bad(d.path(), "fio a.fio", 2).contains("a.fio:2: read_iolog l.log: No such file"));
+    for (log, status, what) in [
+        ("fio version 4 iolog\n", 2, "l.log:1: a log of version 4"),
+        ("fio version 2 iolog\nf add\nf open\nf wri", 2, "l.log:4: `wri`, which is not known"),
+        ("fio version 2 iolog\nf add\nf write 0 5\n", 2, "l.log:3: 'f' is not open"),
+        ("fio version 2 iolog\nf add\nf open\nf trim 0 5\n", 3, "l.log:4: trims are of block"),
+        ("fio version 2 iolog\n/f add\n/f open\n/f write 0 5\n", 2, "l.log:2: '/f' is outside"),
+        ("fio version 2 iolog\nf add\nf open\nf write 0 9999999999\n", 2, "l.log:4: a request"),
+    ] {
+        std::fs::write(d.path().join("l.log"), log).unwrap();
+        let said = bad(d.path(), "fio a.fio", status);
+        assert!(said.contains(what), "{log}: {said}");
+    }
+    std::fs::write(d.path().join("l.log"), [0x07, 0x74, 0x61, 0x65, 0, 0xff]).unwrap();
+    assert!(bad(d.path(), "fio a.fio", 3).contains("l.log:1: a binary log of blktrace"));
+    assert!(!d.path().join("f").exists(), "nothing was made");
+}
+
 #[test]
 fn options_are_listed() {
     let d = TempDir::new().unwrap();

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use steadfast_block::pattern;
+use steadfast_runtime::cpu;
 use steadfast_vfs::{
     Advice, Attr, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, path,
 };
@@ -114,7 +116,9 @@ pub(super) fn lay_out(
             let file = &job.files[at];
             let needed = file.start + file.len;
             let attr = existing(fs, &file.path).map_err(job.failed(at, "looking for it"))?;
-            if attr.is_some_and(|attr| attr.size >= needed) {
+            // fio lays out nothing for a log: what is there is not replaced.
+            let is_of_log = job.log.is_some() && (attr.is_some() || needed == 0);
+            if is_of_log || attr.is_some_and(|attr| attr.size >= needed) {
                 continue;
             }
             if !std::mem::replace(&mut is_told, true) {
@@ -223,92 +227,160 @@ fn layout_data(at: u64, len: usize, verified: bool) -> Bytes {
     }
 }
 
-/// A job's open files.
+/// The number that no handle has, of a file that is not open.
+const CLOSED: u64 = u64::MAX;
+
+/// A job's files, and their handles.
 pub(super) struct OpenFiles {
     fs: Arc<dyn FileSystem>,
     job: Arc<FioJob>,
-    handles: Vec<Fh>,
+    /// Changed under the lock of the job's state, where a log opens or closes one.
+    handles: Vec<AtomicU64>,
 }
 
 impl OpenFiles {
+    /// Opens all, unless a log says when.
     pub(super) fn open(
         fs: &Arc<dyn FileSystem>,
         job: &Arc<FioJob>,
     ) -> Result<OpenFiles, FileCallError> {
-        let mut files = OpenFiles { fs: Arc::clone(fs), job: Arc::clone(job), handles: Vec::new() };
-        if job.is_null() {
-            return Ok(files);
+        let handles = job.files.iter().map(|_| AtomicU64::new(CLOSED)).collect();
+        let files = OpenFiles { fs: Arc::clone(fs), job: Arc::clone(job), handles };
+        if job.log.is_none() {
+            files.open_all()?;
+            files.advise()?;
         }
-        for at in 0..job.files.len() {
-            let handle = files.one(&job.files[at].path).map_err(job.failed(at, "opening"))?;
-            files.handles.push(handle);
-        }
-        files.advise()?;
         Ok(files)
     }
 
-    fn one(&self, file: &str) -> Result<Fh, FsError> {
-        match existing(&*self.fs, file)? {
-            Some(attr) => self.fs.open(attr.ino, self.job.flags()),
-            // Another job of the run has removed it.
-            None => Err(FsError::NotFound),
+    /// Opens those that are not open.
+    pub(super) fn open_all(&self) -> Result<(), FileCallError> {
+        for at in 0..self.handles.len() {
+            if !self.job.is_null() && self.opened(at).is_none() {
+                let opened = self.handle_of(&self.job.files[at].path);
+                let opened = opened.map_err(self.job.failed(at, "opening"))?;
+                self.handles[at].store(opened.0, Ordering::Relaxed);
+            }
         }
+        Ok(())
+    }
+
+    /// Opens one, where a log does.
+    pub(super) fn open_one(&self, at: usize) -> Result<(), FileCallError> {
+        if self.job.is_null() {
+            return Ok(());
+        }
+        cpu(calls::SYSCALL);
+        let opened = self.handle_of(&self.job.files[at].path);
+        let opened = opened.map_err(self.job.failed(at, "opening"))?;
+        self.handles[at].store(opened.0, Ordering::Relaxed);
+        self.advise_one(at, opened)
+    }
+
+    /// Closes one, where a log does.
+    pub(super) fn close_one(&self, at: usize) -> Result<(), FileCallError> {
+        let Some(fh) = self.opened(at) else { return Ok(()) };
+        let o = &self.job.options;
+        cpu(calls::SYSCALL);
+        let synced = match o.fsync_on_close && o.mix.writes {
+            true => self.fs.fsync(fh, false).map_err(self.job.failed(at, "fsync")),
+            false => Ok(()),
+        };
+        self.handles[at].store(CLOSED, Ordering::Relaxed);
+        synced.and(self.fs.release(fh).map_err(self.job.failed(at, "closing")))
+    }
+
+    fn handle_of(&self, file: &str) -> Result<Fh, FsError> {
+        loop {
+            match existing(&*self.fs, file)? {
+                Some(attr) => return self.fs.open(attr.ino, self.job.flags()),
+                None if self.job.log.is_some() => {
+                    let (dir, name) = folder_of(&*self.fs, file)?;
+                    let node = NewNode { mode: MODE, ..NewNode::default() };
+                    match self.fs.create(dir, name, node, self.job.flags()) {
+                        Ok((_, fh)) => return Ok(fh),
+                        // Another job was sooner.
+                        Err(FsError::Exists) => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+                // Another job of the run has removed it.
+                None => return Err(FsError::NotFound),
+            }
+        }
+    }
+
+    /// The handle of a file that is open.
+    fn opened(&self, at: usize) -> Option<Fh> {
+        let handle = self.handles[at].load(Ordering::Relaxed);
+        (handle != CLOSED).then_some(Fh(handle))
+    }
+
+    /// All that are open, with their numbers.
+    fn all_opened(&self) -> impl Iterator<Item = (usize, Fh)> {
+        (0..self.handles.len()).filter_map(|at| Some((at, self.opened(at)?)))
     }
 
     /// What the page cache is told of files that are opened, or of which another pass begins.
     pub(super) fn advise(&self) -> Result<(), FileCallError> {
+        self.all_opened().try_for_each(|(at, fh)| self.advise_one(at, fh))
+    }
+
+    fn advise_one(&self, at: usize, fh: Fh) -> Result<(), FileCallError> {
         let o = &self.job.options;
         let hint = match o.mix.random {
             true => Advice::Random,
             false => Advice::Sequential,
         };
-        for (at, fh) in self.handles.iter().enumerate() {
-            let part = &self.job.files[at];
-            let told = || {
-                if o.invalidate {
-                    self.fs.advise(*fh, part.start, part.len, Advice::DontNeed)?;
-                }
-                if o.fadvise_hint {
-                    self.fs.advise(*fh, part.start, part.len, hint)?;
-                }
-                Ok(())
-            };
-            told().map_err(self.job.failed(at, "advising the page cache"))?;
-        }
-        Ok(())
+        let part = &self.job.files[at];
+        // Of a log: to the end, wherever that is.
+        let len = if self.job.log.is_some() { 0 } else { part.len };
+        let told = || {
+            if o.invalidate {
+                self.fs.advise(fh, part.start, len, Advice::DontNeed)?;
+            }
+            if o.fadvise_hint {
+                self.fs.advise(fh, part.start, len, hint)?;
+            }
+            Ok(())
+        };
+        told().map_err(self.job.failed(at, "advising the page cache"))
     }
 
     /// A file begins again: what is cached of it is forgotten, as fio does without O_DIRECT.
     pub(super) fn forget(&self, file: usize) -> Result<(), FileCallError> {
         let o = &self.job.options;
-        let Some(fh) = self.handles.get(file).filter(|_| o.invalidate && !o.direct) else {
+        let Some(fh) = self.opened(file).filter(|_| o.invalidate && !o.direct) else {
             return Ok(());
         };
         let part = &self.job.files[file];
-        let told = self.fs.advise(*fh, part.start, part.len, Advice::DontNeed);
+        let told = self.fs.advise(fh, part.start, part.len, Advice::DontNeed);
         told.map_err(self.job.failed(file, "advising the page cache"))
     }
 
     /// A file's handle. Not of a job whose engine makes no requests.
     pub(super) fn handle(&self, file: usize) -> Fh {
-        self.handles[file]
+        Fh(self.handles[file].load(Ordering::Relaxed))
     }
 
-    /// All of them are made durable.
+    /// All that are open are made durable.
     pub(super) fn sync(&self) -> Result<(), FileCallError> {
-        for (at, fh) in self.handles.iter().enumerate() {
-            self.fs.fsync(*fh, false).map_err(self.job.failed(at, "fsync"))?;
+        for (at, fh) in self.all_opened() {
+            self.fs.fsync(fh, false).map_err(self.job.failed(at, "fsync"))?;
         }
         Ok(())
     }
 
     /// Closes all, and removes those that are not to stay.
-    pub(super) fn close(mut self) -> Result<(), FileCallError> {
+    pub(super) fn close(self) -> Result<(), FileCallError> {
         let mut first = Ok(());
-        for (at, fh) in std::mem::take(&mut self.handles).into_iter().enumerate() {
-            let closed = self.fs.release(fh).map_err(self.job.failed(at, "closing"));
-            first = first.and(closed);
-            if self.job.options.unlink {
+        for (at, handle) in self.handles.iter().enumerate() {
+            let handle = handle.swap(CLOSED, Ordering::Relaxed);
+            if handle != CLOSED {
+                let closed = self.fs.release(Fh(handle)).map_err(self.job.failed(at, "closing"));
+                first = first.and(closed);
+            }
+            if self.job.options.unlink && !self.job.is_null() {
                 let removed = remove(&*self.fs, &self.job.files[at].path);
                 first = first.and(removed.map_err(self.job.failed(at, "removing")));
             }
@@ -319,9 +391,9 @@ impl OpenFiles {
 
 impl Drop for OpenFiles {
     fn drop(&mut self) {
-        for fh in &self.handles {
+        for (_, fh) in self.all_opened() {
             // The first error is the one that is reported.
-            let _ = self.fs.release(*fh);
+            let _ = self.fs.release(fh);
         }
     }
 }

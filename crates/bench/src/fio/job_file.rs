@@ -4,6 +4,7 @@
 //! sections may have the same name, and `[global]` may come several times: it counts for the
 //! sections behind it. `include FILE` puts a file's lines in its place.
 
+use std::io::BufRead;
 use std::sync::Arc;
 
 use super::wrong::{JobFileError, LineOrigin};
@@ -42,6 +43,12 @@ pub trait JobSurroundings {
     /// # Errors
     /// It cannot be read.
     fn included(&self, name: &str, from: &str) -> Result<String, ReferenceError>;
+
+    /// A log that a job replays.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    fn log(&self, name: &str) -> Result<Box<dyn BufRead>, ReferenceError>;
 
     /// What `$pagesize`, `$mb_memory` and `$ncpus` stand for.
     fn keyword(&self, keyword: &str) -> Option<u64>;
@@ -226,6 +233,10 @@ pub(super) mod tests {
                 "sections" => Ok("[a]".into()),
                 _ => Err(ReferenceError::NotHere("no such file")),
             }
+        }
+
+        fn log(&self, _: &str) -> Result<Box<dyn BufRead>, ReferenceError> {
+            Err(ReferenceError::NotHere("no such file"))
         }
 
         fn keyword(&self, keyword: &str) -> Option<u64> {

@@ -4,11 +4,14 @@
 //! job_file   the text: sections, [global], include, ${NAME}
 //! options    what their lines mean; one table has all options
 //! plan       the jobs and their files, and what cannot be
+//! io_log     a log of fio's, read once
+//! log_job    what a log makes of its job
 //! files      files laid out, opened, closed
 //! run        the parent: jobs started by their rules, joined
 //! worker     one job: as many tasks as it has requests in flight
 //! steps      which step is next, when a pass and a job are over
 //! offsets    which request is next: kind, file, offset, length
+//! replay     the same of a job that replays a log
 //! random_map which blocks were come to
 //! pace       rates, and time to think
 //! buffer     what is written
@@ -23,12 +26,15 @@
 
 mod buffer;
 mod files;
+mod io_log;
 mod job_file;
+mod log_job;
 mod offsets;
 pub mod options;
 mod pace;
 mod plan;
 mod random_map;
+mod replay;
 pub mod report;
 mod results;
 mod run;

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use steadfast_runtime::random_u64;
 
+use super::io_log::{self, IoLog};
 use super::job_file::{self, JobSurroundings};
-use super::options::{self, FileSize, IoEngine, JobDescription, JobOptions, RequestKind, row};
+use super::log_job;
+use super::options::{
+    self, FileSize, IoEngine, JobDescription, JobOptions, ReplayOptions, RequestKind, row,
+};
 use super::wrong::{JobFileError, LineOrigin};
 use crate::places::{Distribution, RANKS_MAX};
 
@@ -15,14 +19,16 @@ const JOBS_MAX: usize = 4096;
 const IN_FLIGHT_MAX: u64 = 4096;
 /// Bytes of the data of all requests in flight, at most.
 const BUFFERS_MAX: u64 = 4 << 30;
+/// Bytes of a request, at most.
+pub(super) const REQUEST_MAX: u64 = BUFFERS_MAX / 4;
 /// Files of all jobs, at most.
 const FILES_MAX: u64 = 1 << 20;
 /// Bytes of a file.
-const FILE_BYTES_MAX: u64 = 1 << 60;
+pub(super) const FILE_BYTES_MAX: u64 = 1 << 60;
 /// Blocks of a job that a map of random requests, or of blocks to be verified, may have.
 const MAP_MAX: u64 = 1 << 32;
 /// Bytes of which each says what it is, of what is verified.
-const STAMPED: u64 = steadfast_block::pattern::SECTOR as u64;
+pub(super) const STAMPED: u64 = steadfast_block::pattern::SECTOR as u64;
 
 /// What a plan is made for.
 pub struct PlanTarget<'a> {
@@ -75,6 +81,8 @@ pub struct FioJob {
     pub total: u64,
     /// What its random choices begin from.
     pub seed: u64,
+    /// The log that it replays.
+    pub(super) log: Option<Arc<IoLog>>,
 }
 
 /// What a job waits for.
@@ -134,7 +142,7 @@ pub fn plan(
     }
     jobs.retain(|job| target.only.is_empty() || target.only.contains(&job.section.name));
     let mut planner = Planner::default();
-    jobs.iter().for_each(|job| planner.add(job, target));
+    jobs.iter().for_each(|job| planner.add(job, around, target));
     planner.look_at_all();
     planner.wrong.or(FioPlan { jobs: planner.jobs, notes: planner.notes })
 }
@@ -147,10 +155,22 @@ struct Planner {
     group: u64,
     /// Jobs with a smaller number have ended when the next one begins.
     barrier: usize,
+    /// Logs that were read.
+    logs: Vec<(ReplayOptions, Arc<IoLog>)>,
 }
 
 impl Planner {
-    fn add(&mut self, job: &JobDescription, target: &PlanTarget<'_>) {
+    fn add(&mut self, job: &JobDescription, around: &dyn JobSurroundings, target: &PlanTarget<'_>) {
+        // A long log is not read for a run that there will not be.
+        if job.options.replay.log.is_some() && !self.wrong.lines.is_empty() {
+            return;
+        }
+        let log = match self.log(job, around) {
+            Ok(log) => log,
+            Err(e) => return self.wrong.lines.extend(e.lines),
+        };
+        let by_log = log.as_ref().map(|log| log_job::with_log(job, log));
+        let job = by_log.as_ref().unwrap_or(job);
         let options = &job.options;
         for note in &job.notes {
             if !self.notes.contains(note) {
@@ -158,7 +178,7 @@ impl Planner {
             }
         }
         let before = self.wrong.lines.len();
-        self.contradictions(job);
+        self.contradictions(job, log.as_deref());
         if self.wrong.lines.len() > before {
             return;
         }
@@ -194,9 +214,13 @@ impl Planner {
                 (None, false) => random_u64(),
             };
             let number = self.jobs.len() as u64;
-            let (files, total) = match files(job, clone, target) {
+            let known = match &log {
+                Some(log) => log_job::files(job, log, clone, target).map(|f| (f, log.bytes)),
+                None => files(job, clone, target).map_err(|(names, e)| (job.place_of(names), e)),
+            };
+            let (files, total) = match known {
                 Ok(known) => known,
-                Err((names, what)) => return self.wrong.note(&job.place_of(names), what),
+                Err((at, what)) => return self.wrong.note(&at, what),
             };
             let pair = |s: &job_file::JobSetting| {
                 (row(&s.name).map_or(s.name.clone(), |row| row.name.into()), s.value.clone())
@@ -212,6 +236,7 @@ impl Planner {
                 files,
                 total,
                 seed: seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                log: log.clone(),
             }));
             if self.jobs.iter().map(|job| job.files.len() as u64).sum::<u64>() > FILES_MAX {
                 let what = format!("more than {FILES_MAX} files altogether");
@@ -220,8 +245,29 @@ impl Planner {
         }
     }
 
+    /// The log that a job replays; one that other jobs replay, too, is read once.
+    fn log(
+        &mut self,
+        job: &JobDescription,
+        around: &dyn JobSurroundings,
+    ) -> Result<Option<Arc<IoLog>>, JobFileError> {
+        let replay = &job.options.replay;
+        let Some(name) = &replay.log else { return Ok(None) };
+        if let Some((_, log)) = self.logs.iter().find(|(known, _)| known == replay) {
+            return Ok(Some(Arc::clone(log)));
+        }
+        let mut text = around.log(name).map_err(|why| {
+            JobFileError::one(&job.place_of(&["read_iolog"]), format!("read_iolog {name}: {why}"))
+        })?;
+        let lines: u64 = self.logs.iter().map(|(_, log)| log.lines).sum();
+        let log = io_log::read(&mut *text, name, replay, io_log::LINES_MAX - lines)?;
+        let log = Arc::new(log);
+        self.logs.push((replay.clone(), Arc::clone(&log)));
+        Ok(Some(log))
+    }
+
     /// Notes what does not go together in a job.
-    fn contradictions(&mut self, job: &JobDescription) {
+    fn contradictions(&mut self, job: &JobDescription, log: Option<&IoLog>) {
         let o = &job.options;
         let mut wrong = |names: &[&str], what: String| self.wrong.note(&job.place_of(names), what);
         if o.time_based && o.runtime.is_none() {
@@ -239,25 +285,34 @@ impl Planner {
             }
         }
         let mut wrong = |names: &[&str], what: String| self.wrong.note(&job.place_of(names), what);
+        let sizes_by: &[&str] = match log {
+            Some(_) => &["read_iolog"],
+            None => &["bs", "bsrange", "bssplit"],
+        };
         for kind in RequestKind::ALL.into_iter().filter(|kind| o.mix.has(*kind)) {
             let sizes = &o.sizes[kind as usize];
             let all = sizes.split.iter().map(|(size, _)| *size).chain([sizes.least, sizes.most]);
-            let multiple = |of: u64| all.clone().all(|size| size.is_multiple_of(of));
-            if o.direct && (!multiple(512) || (o.bs_unaligned && sizes.least != sizes.most)) {
-                wrong(
-                    &["bs", "bsrange", "bssplit"],
-                    "direct=1 needs multiples of 512 bytes".into(),
-                );
+            // Of a log the offsets, too.
+            let multiple = |of: u64| match log {
+                Some(log) => log.is_in_sectors,
+                None => all.clone().all(|size| size.is_multiple_of(of)),
+            };
+            if o.direct && (!multiple(STAMPED) || (o.bs_unaligned && sizes.least != sizes.most)) {
+                wrong(sizes_by, format!("direct=1 needs multiples of {STAMPED} bytes"));
             }
             if o.verify.is_some() && (!multiple(STAMPED) || o.bs_unaligned) {
                 let what = format!("verify needs requests in multiples of {STAMPED} bytes");
-                wrong(&["bs", "bsrange", "bssplit"], what);
+                wrong(sizes_by, what);
             }
-            if sizes.most > BUFFERS_MAX / 4 {
-                let what =
-                    format!("a request of {} bytes: at most {}", sizes.most, BUFFERS_MAX / 4);
-                wrong(&["bs", "bsrange", "bssplit"], what);
+            if sizes.most > REQUEST_MAX {
+                let what = format!("a request of {} bytes: at most {REQUEST_MAX}", sizes.most);
+                wrong(sizes_by, what);
             }
+        }
+        if log.is_some() && o.verify.is_some() && o.mix.writes && o.iodepth > 1 {
+            let what = "verify of a log with iodepth: of two writes of one block in flight none is \
+                        known to be the last";
+            wrong(&["verify"], what.into());
         }
         if o.verify.is_some() && o.mix.writes && o.buffers == options::Buffers::Zeros {
             wrong(&["zero_buffers"], "zeros do not say which block they are: no verify".into());
@@ -406,38 +461,43 @@ fn paths(
     target: &PlanTarget<'_>,
 ) -> Result<Vec<String>, WrongOptions> {
     let o = &job.options;
+    let named: Vec<String> = match o.filename.is_empty() {
+        false => o.filename.clone(),
+        true => (0..o.nrfiles).map(|number| made_name(o, clone, number)).collect(),
+    };
+    let place =
+        |name| path_from_root(o, clone, name, &target.root).map_err(|what| (FILE_OPTIONS, what));
+    named.into_iter().map(place).collect()
+}
+
+/// Where a file of this name is, in the job's folder; or why it cannot be there.
+pub(super) fn path_from_root(
+    o: &JobOptions,
+    clone: u64,
+    name: String,
+    root: &AbsoluteRoot,
+) -> Result<String, String> {
     let folder = match &o.directory[..] {
         [] => "",
         folders if o.filename.is_empty() => &folders[clone as usize % folders.len()],
         folders => &folders[0],
     };
-    let named: Vec<String> = match o.filename.is_empty() {
-        false => o.filename.clone(),
-        true => (0..o.nrfiles).map(|number| made_name(o, clone, number)).collect(),
+    let path = match folder {
+        "" => name,
+        folder => format!("{}/{name}", folder.trim_end_matches('/')),
     };
-    let place = |name: String| {
-        let path = match folder {
-            "" => name,
-            folder => format!("{}/{name}", folder.trim_end_matches('/')),
-        };
-        if path.split('/').any(|part| part == "..") {
-            return Err((FILE_OPTIONS, format!("'{path}': \"..\" may lead out of the folder")));
-        }
-        let AbsoluteRoot::Folder(root) = &target.root else { return Ok(path) };
-        let below = path.strip_prefix(root.as_str()).and_then(|rest| rest.strip_prefix('/'));
-        match below {
-            Some(below) => Ok(below.to_owned()),
-            None if path.starts_with('/') => {
-                let what = format!(
-                    "'{path}' is outside of the folder {root}; with --folder FOLDER such paths \
-                     begin there"
-                );
-                Err((FILE_OPTIONS, what))
-            }
-            None => Ok(path),
-        }
-    };
-    named.into_iter().map(place).collect()
+    if path.split('/').any(|part| part == "..") {
+        return Err(format!("'{path}': \"..\" may lead out of the folder"));
+    }
+    let AbsoluteRoot::Folder(root) = root else { return Ok(path) };
+    let below = path.strip_prefix(root.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    match below {
+        Some(below) => Ok(below.to_owned()),
+        None if path.starts_with('/') => Err(format!(
+            "'{path}' is outside of the folder {root}; with --folder FOLDER such paths begin there"
+        )),
+        None => Ok(path),
+    }
 }
 
 /// Options that name files.

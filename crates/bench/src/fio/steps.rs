@@ -2,10 +2,12 @@
 //! figures.
 
 use super::files::FileCallError;
+use super::io_log::StepAction;
 use super::offsets::{FioRequest, RequestSequence};
 use super::options::RequestKind;
 use super::pace::Pace;
 use super::plan::FioJob;
+use super::replay::ReplayCursor;
 use super::results::JobFault;
 use super::stats::{JobFigures, KeptTimes, RateWindow, RequestTimes};
 use super::verify::WrittenBlocks;
@@ -17,8 +19,11 @@ pub(super) enum TaskStep {
     /// A request, not before `at` (ns). `tag`: of the write, where it is verified. `again`: it is
     /// the first of its file again.
     Request { request: FioRequest, at: u64, tag: Option<u64>, again: bool },
-    /// An fsync, or fdatasync, of the file that was written last.
-    Sync { file: usize, data_only: bool },
+    /// An fsync, or fdatasync, of the file that was written last, or that the log says; not before
+    /// `at` (ns).
+    Sync { file: usize, data_only: bool, at: u64 },
+    /// What stands in a log between requests and syncs, not before `at` (ns).
+    Between { action: StepAction, file: usize, at: u64 },
     /// The next pass begins when nothing is in flight.
     Quiet,
     /// The next pass begins now.
@@ -32,9 +37,15 @@ pub(super) enum TaskStep {
 pub(super) enum StepEnd {
     Nothing,
     /// A request.
-    Request(RequestTimes),
+    Request {
+        file: usize,
+        times: RequestTimes,
+    },
     /// A sync, and what it took in ns.
-    Sync(u64),
+    Sync {
+        file: usize,
+        ns: u64,
+    },
     /// The request was given up: the job's time is over.
     GivenUp,
 }
@@ -43,6 +54,8 @@ pub(super) enum StepEnd {
 pub(super) struct JobState {
     job: Arc<FioJob>,
     requests: RequestSequence,
+    /// Of a job with a log, whose requests are those of it.
+    replay: Option<ReplayCursor>,
     pace: Pace,
     kept: KeptTimes,
     window: RateWindow,
@@ -79,6 +92,7 @@ impl JobState {
         let verifies = o.verify == Some(super::options::Verification::Blocks);
         JobState {
             requests: RequestSequence::new(job),
+            replay: job.log.as_ref().map(|log| ReplayCursor::new(log, now)),
             pace: Pace::new(o, job.seed, now),
             kept: KeptTimes {
                 slat: o.engine == super::options::IoEngine::Tasks,
@@ -110,8 +124,12 @@ impl JobState {
     pub(super) fn step(&mut self, done: StepEnd, now: u64) -> TaskStep {
         match done {
             StepEnd::Nothing => {}
-            StepEnd::Request(times) => self.returned(&times),
-            StepEnd::Sync(ns) => {
+            StepEnd::Request { file, times } => {
+                self.returned(&times);
+                self.replay.iter_mut().for_each(|replay| replay.returned(file));
+            }
+            StepEnd::Sync { file, ns } => {
+                self.replay.iter_mut().for_each(|replay| replay.returned(file));
                 if self.counts(now) {
                     self.figures.syncs.add(ns, true);
                 }
@@ -157,6 +175,9 @@ impl JobState {
             self.is_over = true;
             return TaskStep::End;
         }
+        if let Some(step) = self.next_of_log(now) {
+            return step;
+        }
         if let Some(sync) = self.sync_is_due() {
             return sync;
         }
@@ -173,7 +194,23 @@ impl JobState {
             _ => drawn,
         };
         let Some(request) = self.requests.next(kind) else { return self.pass() };
-        self.issue(request, now)
+        self.issue(request, now, now)
+    }
+
+    /// The next step of a log; `None`: there is no log.
+    fn next_of_log(&mut self, now: u64) -> Option<TaskStep> {
+        let Some((step, at)) = self.replay.as_mut()?.next(now) else {
+            self.is_over = true;
+            return Some(TaskStep::End);
+        };
+        let (file, offset, len) = (usize::from(step.file), step.offset, u64::from(step.len));
+        Some(match step.action {
+            StepAction::Request(kind) => {
+                self.issue(FioRequest { kind, file, offset, len }, now, at)
+            }
+            StepAction::Sync { data_only } => TaskStep::Sync { file, data_only, at },
+            action => TaskStep::Between { action, file, at },
+        })
     }
 
     /// As fio has it: whenever so many writes were made and the last call was no sync.
@@ -189,7 +226,7 @@ impl JobState {
             (false, false) => return None,
         };
         self.last_was_sync = true;
-        Some(TaskStep::Sync { file: self.last_written, data_only })
+        Some(TaskStep::Sync { file: self.last_written, data_only, at: 0 })
     }
 
     /// Another pass; none if this one had nothing.
@@ -212,7 +249,8 @@ impl JobState {
         TaskStep::Pass
     }
 
-    fn issue(&mut self, request: FioRequest, now: u64) -> TaskStep {
+    /// `due`: it is not made before.
+    fn issue(&mut self, request: FioRequest, now: u64, due: u64) -> TaskStep {
         self.issued += 1;
         self.issued_in_pass += 1;
         self.bytes = self.bytes.saturating_add(request.len);
@@ -228,7 +266,8 @@ impl JobState {
         }
         self.in_flight += 1;
         self.figures.in_flight(self.in_flight);
-        let at = self.pace.take(request.kind, request.len, now);
+        let at = self.pace.take(request.kind, request.len, now).max(due);
+        self.replay.iter_mut().for_each(|replay| replay.issued(at));
         let again = self.requests.began_again.is_some();
         TaskStep::Request { request, at, tag, again }
     }

@@ -6,7 +6,8 @@ use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, cpu, now, sleep_until
 use steadfast_vfs::{Advice, FileSystem, FsError};
 
 use super::buffer::TaskBuffer;
-use super::files::OpenFiles;
+use super::files::{FileCallError, OpenFiles};
+use super::io_log::StepAction;
 use super::offsets::FioRequest;
 use super::options::{IoEngine, RequestKind, Verification};
 use super::plan::FioJob;
@@ -90,7 +91,18 @@ impl JobRun {
         let (mut done, mut chosen) = (StepEnd::Nothing, now().0);
         loop {
             let mut state = self.state.lock();
-            let step = state.step(done, chosen);
+            let mut step = state.step(done, chosen);
+            // In the order of the log, also where several requests are in flight: nobody takes a
+            // step meanwhile.
+            while let TaskStep::Between { action, file, at } = step {
+                if self.is_time(at, state.ends_at, &mut chosen)
+                    && let Err(e) = self.between(action, file)
+                {
+                    state.fail(e);
+                }
+                chosen = now().0;
+                step = state.step(StepEnd::Nothing, chosen);
+            }
             let (ends_at, pass) = (state.ends_at, state.pass);
             drop(state);
             if matches!(step, TaskStep::Pass | TaskStep::End) {
@@ -109,27 +121,48 @@ impl JobRun {
                     }
                     StepEnd::Nothing
                 }
-                TaskStep::Sync { file, data_only } => self.sync(file, data_only),
+                TaskStep::Between { .. } => StepEnd::Nothing,
+                TaskStep::Sync { file, data_only, at } => {
+                    match self.is_time(at, ends_at, &mut chosen) {
+                        true => self.sync(file, data_only),
+                        false => StepEnd::Nothing,
+                    }
+                }
                 TaskStep::Request { request, at, tag, again } => {
                     if again && let Err(e) = self.files.forget(request.file) {
                         self.state.lock().fail(e);
                     }
-                    if at > chosen {
-                        sleep_until(Nanos(at.min(ends_at)));
-                        chosen = now().0;
-                    }
-                    match at >= ends_at {
-                        true => StepEnd::GivenUp,
-                        false => self.request(&request, tag, &mut buffer, chosen),
+                    match self.is_time(at, ends_at, &mut chosen) {
+                        true => self.request(&request, tag, &mut buffer, chosen),
+                        false => StepEnd::GivenUp,
                     }
                 }
             };
             chosen = match done {
-                StepEnd::Request(times) => times.returned,
+                StepEnd::Request { times, .. } => times.returned,
                 _ => now().0,
             };
         }
         clock.used()
+    }
+
+    /// Waits until it is time; whether that is before the job's end.
+    fn is_time(&self, at: u64, ends_at: u64, chosen: &mut u64) -> bool {
+        if at > *chosen {
+            sleep_until(Nanos(at.min(ends_at)));
+            *chosen = now().0;
+        }
+        at < ends_at
+    }
+
+    /// What a log has between requests.
+    fn between(&self, action: StepAction, file: usize) -> Result<(), FileCallError> {
+        match action {
+            StepAction::Open => self.files.open_one(file),
+            StepAction::Close => self.files.close_one(file),
+            // Its time is over.
+            _ => Ok(()),
+        }
     }
 
     fn sync(&self, file: usize, data_only: bool) -> StepEnd {
@@ -143,7 +176,7 @@ impl JobRun {
         if let Err(e) = synced {
             self.state.lock().fail(self.job.failed(file, "fsync")(e));
         }
-        StepEnd::Sync(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+        StepEnd::Sync { file, ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) }
     }
 
     fn request(
@@ -188,7 +221,8 @@ impl JobRun {
             self.state.lock().fail(fault);
             return StepEnd::GivenUp;
         }
-        StepEnd::Request(RequestTimes { kind, bytes: len, is_short, chosen, called, returned })
+        let times = RequestTimes { kind, bytes: len, is_short, chosen, called, returned };
+        StepEnd::Request { file: request.file, times }
     }
 
     fn write(&self, request: &FioRequest, data: bytes::Bytes) -> Result<(), JobFault> {
@@ -224,7 +258,9 @@ impl JobRun {
         let mut state = self.state.lock();
         if state.fault.is_none() && o.mix.writes && (o.end_fsync || o.fsync_on_close) {
             drop(state);
-            let synced = self.files.sync();
+            // What a log has closed is opened once more, as in fio.
+            let opened = if o.end_fsync { self.files.open_all() } else { Ok(()) };
+            let synced = opened.and_then(|()| self.files.sync());
             state = self.state.lock();
             if let Err(e) = synced {
                 state.fail(e);
@@ -249,6 +285,7 @@ impl JobRun {
     }
 
     fn verify_all(&self, written: &verify::WrittenBlocks) -> Result<(), JobFault> {
+        self.files.open_all()?;
         self.files.sync()?;
         for at in 0..self.job.files.len() {
             let advised = self.fs.advise(self.files.handle(at), 0, 0, Advice::DontNeed);

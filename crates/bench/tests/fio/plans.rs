@@ -77,7 +77,8 @@ fn absolute_paths_are_below_the_folder() {
     let target = PlanTarget { root, existing: &|_| Some(1 << 20), only: &[] };
     let of = |text: &str| {
         let file = JobFile { name: "a.fio".into(), text: text.into() };
-        let planned = plan(&[file], &BareSurroundings, &target).map_err(|e| e.to_string());
+        let planned =
+            plan(&[file], &BareSurroundings(String::new()), &target).map_err(|e| e.to_string());
         planned.map(|plan| plan.jobs[0].files[0].path.clone())
     };
     assert_eq!(of("[a]\nfilename=/home/me/x/f"), Ok("x/f".into()));
@@ -106,7 +107,7 @@ fn only_named_sections_run() {
     let target = PlanTarget { root: AbsoluteRoot::FileSystem, existing: &|_| None, only: &only };
     let of = |text: &str| {
         let file = JobFile { name: "a.fio".into(), text: text.into() };
-        plan(&[file], &BareSurroundings, &target).map_err(|e| e.to_string())
+        plan(&[file], &BareSurroundings(String::new()), &target).map_err(|e| e.to_string())
     };
     let planned = of("[a]\nsize=1m\n[b]\nsize=1m\n[b]\nsize=2m\n").unwrap();
     assert_eq!(planned.jobs.iter().map(|j| j.total).collect::<Vec<_>>(), [1 << 20, 2 << 20]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_runtime::{Mutex, sleep};
+use steadfast_runtime::{Mutex, now, sleep};
 use steadfast_vfs::{
     Attr, Dirent, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result,
     SetAttr, StatFs, Timestamp,
@@ -24,6 +24,8 @@ pub struct Behaviour {
     pub capacity: Option<u64>,
     /// Reads give the bytes at this offset changed.
     pub corrupt_at: Option<u64>,
+    /// Calls on files go there, as they begin: us, what, name, offset and length.
+    pub calls: Option<Arc<std::sync::Mutex<Vec<String>>>>,
 }
 
 struct File {
@@ -61,6 +63,13 @@ impl MemoryFs {
     /// Names of the files.
     pub fn names(&self) -> Vec<String> {
         self.state.lock().names.keys().cloned().collect()
+    }
+
+    fn note(&self, fh: Fh, what: &str, place: &str) {
+        let Some(calls) = &self.behaviour.calls else { return };
+        let state = self.state.lock();
+        let name = &state.files[&state.open[&fh.0].0].name;
+        calls.lock().unwrap().push(format!("{} {what} {name}{place}", now().0 / 1000));
     }
 
     fn wait(&self, fh: Fh, time: Duration) -> Result<u64> {
@@ -184,14 +193,18 @@ impl FileSystem for MemoryFs {
         let fh = state.next;
         state.next += 1;
         state.open.insert(fh, (ino.0, flags));
+        drop(state);
+        self.note(Fh(fh), "open", "");
         Ok(Fh(fh))
     }
 
     fn release(&self, fh: Fh) -> Result<()> {
+        self.note(fh, "close", "");
         self.state.lock().open.remove(&fh.0).map(|_| ()).ok_or(FsError::BadHandle)
     }
 
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
+        self.note(fh, "read", &format!(" {offset}+{len}"));
         let ino = self.wait(fh, self.behaviour.read)?;
         let state = self.state.lock();
         let data = &state.files[&ino].data;
@@ -206,6 +219,7 @@ impl FileSystem for MemoryFs {
     }
 
     fn write(&self, fh: Fh, offset: u64, new: Bytes) -> Result<usize> {
+        self.note(fh, "write", &format!(" {offset}+{}", new.len()));
         let ino = self.wait(fh, self.behaviour.write)?;
         let room = self.behaviour.capacity.unwrap_or(u64::MAX).saturating_sub(offset);
         let len = new.len().min(room as usize);
@@ -221,7 +235,8 @@ impl FileSystem for MemoryFs {
         Ok(len)
     }
 
-    fn fsync(&self, fh: Fh, _: bool) -> Result<()> {
+    fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
+        self.note(fh, if data_only { "datasync" } else { "sync" }, "");
         self.wait(fh, self.behaviour.fsync).map(|_| ())
     }
 

@@ -1,5 +1,6 @@
 //! `workload.fio` of a scenario file: jobs of fio's, in a file or in the scenario itself.
 
+use std::io::BufRead;
 use std::path::Path;
 
 use steadfast_bench::fio::{
@@ -31,6 +32,10 @@ impl JobSurroundings for ScenarioSurroundings {
 
     fn included(&self, _: &str, _: &str) -> Result<String, ReferenceError> {
         Err(ReferenceError::NotHere("the jobs of a scenario include nothing"))
+    }
+
+    fn log(&self, _: &str) -> Result<Box<dyn BufRead>, ReferenceError> {
+        Err(ReferenceError::NotHere("the jobs of a scenario replay no logs"))
     }
 
     fn keyword(&self, _: &str) -> Option<u64> {

@@ -1,9 +1,10 @@
-//! Logs of fio (`write_iolog`), versions 2 and 3: a file, what was done, where. Version 3 has
-//! times, whose unit has changed between versions of fio.
+//! Logs of fio (`write_iolog`), versions 2 and 3, as calls. Version 3 has times, whose unit has
+//! changed between versions of fio.
 
 use std::collections::HashMap;
 
 use super::build::TraceBuild;
+use crate::fio_log::{self, FioLogAction};
 use crate::format::{CallFlag, CallOp, FileKind, TraceCall};
 
 /// The one thread of a log.
@@ -41,65 +42,48 @@ pub(super) fn read(
     let mut open: HashMap<String, (u64, u64)> = HashMap::new();
     let mut time = 0;
     for line in &lines[1..] {
-        let mut words = line.split_whitespace();
-        if version == 3 {
-            let Some(at) = words.next().and_then(|word| word.parse::<u64>().ok()) else {
-                build.leave_out("no time at its beginning");
+        let line = match fio_log::line(line, version) {
+            Ok(line) => line,
+            Err(why) => {
+                build.leave_out(why.to_string());
                 continue;
-            };
-            time = at.saturating_mul(unit).max(time);
-        }
-        let (Some(name), Some(action)) = (words.next(), words.next()) else {
-            build.leave_out("too short");
-            continue;
+            }
         };
-        let number = |word: Option<&str>| word.and_then(|word| word.parse::<u64>().ok());
+        time = line.time.map_or(time, |at| at.saturating_mul(unit).max(time));
         let mut call = TraceCall::new(CallOp::Open, THREAD, time, time);
-        let path = name.replace(['/', '%'], "_");
-        match action {
-            "add" => {
+        let path = line.file.replace(['/', '%'], "_");
+        let (op, place) = match line.action {
+            FioLogAction::Add => {
                 build.file(&path, FileKind::Regular);
                 continue;
             }
-            "wait" => {
-                // us, as fio's manual has it.
-                time = time.saturating_add(number(words.next()).unwrap_or(0).saturating_mul(US));
+            FioLogAction::Wait(until) => {
+                time = time.max(until.saturating_mul(MS));
                 continue;
             }
-            "open" => {
+            FioLogAction::Open => {
                 let known = (build.file(&path, FileKind::Regular), build.new_handle());
-                open.insert(name.to_owned(), known);
+                open.insert(line.file.to_owned(), known);
                 call.flags = vec![CallFlag::Read, CallFlag::Write];
                 (call.file, call.handle) = (Some(known.0), Some(known.1));
                 build.calls.push(call);
                 continue;
             }
-            _ => {}
-        }
-        let Some((file, handle)) = open.get(name).copied() else {
+            FioLogAction::Read(at, len) => (CallOp::Read, Some((at, len))),
+            FioLogAction::Write(at, len) => (CallOp::Write, Some((at, len))),
+            FioLogAction::Trim(at, len) => (CallOp::Punch, Some((at, len))),
+            FioLogAction::Sync => (CallOp::Fsync, None),
+            FioLogAction::DataSync => (CallOp::Fdatasync, None),
+            FioLogAction::Close => (CallOp::Close, None),
+        };
+        let Some((file, handle)) = open.get(line.file).copied() else {
             build.leave_out("of a file that is not open");
             continue;
         };
-        (call.file, call.handle) = (Some(file), Some(handle));
-        call.op = match action {
-            "read" => CallOp::Read,
-            "write" => CallOp::Write,
-            "sync" => CallOp::Fsync,
-            "datasync" => CallOp::Fdatasync,
-            "trim" => CallOp::Punch,
-            "close" => CallOp::Close,
-            other => {
-                build.leave_out(format!("`{other}`, which is not known"));
-                continue;
-            }
-        };
-        if matches!(call.op, CallOp::Read | CallOp::Write | CallOp::Punch) {
-            let (Some(offset), Some(len)) = (number(words.next()), number(words.next())) else {
-                build.leave_out("no offset and length");
-                continue;
-            };
+        (call.op, call.file, call.handle) = (op, Some(file), Some(handle));
+        if let Some((offset, len)) = place {
             (call.offset, call.len) = (offset, len);
-            if call.op != CallOp::Punch {
+            if op != CallOp::Punch {
                 call.result = i64::try_from(len).unwrap_or(0);
             }
             // What is read was there; what is written may have been.
@@ -144,12 +128,12 @@ mod tests {
     #[test]
     fn both_versions_are_read() {
         let mut build = TraceBuild::default();
-        let text = "fio version 2 iolog\n/d/f add\n/d/f open\n/d/f read 4096 512\n/d/f wait 7\n\
+        let text = "fio version 2 iolog\n/d/f add\n/d/f open\n/d/f read 4096 512\n/d/f wait 7 0\n\
                     /d/f write 0 512\n/d/f sync 0 0\n/d/f odd 0 0\n/d/g read 0 1\n/d/f close";
         assert!(read(&lines(text), (2, None, None), &mut build).unwrap().is_some());
         let ops: Vec<(CallOp, u64)> =
             build.calls.iter().map(|call| (call.op, call.start)).collect();
-        let wait = 7 * US;
+        let wait = 7 * MS;
         assert_eq!(
             ops,
             [

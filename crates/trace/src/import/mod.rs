@@ -170,8 +170,8 @@ fn lines(text: &mut dyn BufRead) -> std::io::Result<Vec<String>> {
 }
 
 fn form_of(lines: &[String]) -> Option<TextForm> {
-    if let Some(rest) = lines.first()?.strip_prefix("fio version ") {
-        return Some(TextForm::FioLog(rest.split_whitespace().next()?.parse().ok()?));
+    if let Some(version) = crate::fio_log::version(lines.first()?) {
+        return Some(TextForm::FioLog(version));
     }
     let mut first = lines.iter().take(1000);
     first.find_map(|line| match line {

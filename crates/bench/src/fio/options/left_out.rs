@@ -33,6 +33,7 @@ pub(super) const WITHOUT_EFFECT: &[OptionRow] = &[
     ),
     without_effect("iodepth_batch_complete_max", "each request is a call of its own"),
     without_effect("iodepth_low", "a request follows each that is done"),
+    without_effect("read_iolog_chunked", "the log is read before the run"),
     without_effect("per_job_logs", "there are no logs"),
     without_effect("disk_util", "the use of devices is not noted"),
     without_effect("stats", "figures are always given"),
@@ -52,6 +53,9 @@ pub(super) const WITHOUT_EFFECT: &[OptionRow] = &[
     without_effect("significant_figures", "figures have four digits"),
 ];
 
+/// Of logs of another kind.
+const MERGE: &str = "logs of blktrace are not read; steadfast trace import reads blkparse's text";
+
 /// Options that are not taken, and what is to be said of them.
 pub(super) const NOT: &[(&str, &str)] = &[
     ("write_bw_log", "no logs are written; --output-format=json has the figures"),
@@ -59,10 +63,9 @@ pub(super) const NOT: &[(&str, &str)] = &[
     ("write_iops_log", "no logs are written; --output-format=json has the figures"),
     ("write_hist_log", "no logs are written; --output-format=json has the figures"),
     ("write_iolog", "steadfast trace record notes the calls of a program"),
-    (
-        "read_iolog",
-        "steadfast trace import reads fio's logs, and trace replay makes their calls again",
-    ),
+    ("merge_blktrace_file", MERGE),
+    ("merge_blktrace_scalars", MERGE),
+    ("merge_blktrace_iters", MERGE),
     ("exec_prerun", "no programs are run"),
     ("exec_postrun", "no programs are run"),
     ("zonemode", "files have no zones"),

@@ -1,6 +1,7 @@
 //! What a job's lines say: fio's options, of which [`rows`] is the list.
 
 mod left_out;
+mod replay;
 mod shape;
 mod table;
 mod taken;
@@ -12,6 +13,7 @@ use super::job_file::{JobSection, JobSetting};
 use super::wrong::JobFileError;
 use crate::places::Distribution;
 
+pub use replay::{ReplayOptions, SkipKinds};
 pub use shape::{
     BlockSizes, Buffers, FileOrder, FileSize, IoEngine, RatePacing, RequestKind, RequestMix,
     Verification, WriteSync,
@@ -136,6 +138,8 @@ pub struct JobOptions {
     pub do_verify: bool,
     /// What is written.
     pub buffers: Buffers,
+    /// A log whose requests it makes.
+    pub replay: ReplayOptions,
     /// So many jobs of this kind.
     #[default = 1]
     pub numjobs: u64,
@@ -186,7 +190,7 @@ impl JobDescription {
 
 /// All options that are taken, those without effect at the end.
 pub fn rows() -> impl Iterator<Item = &'static OptionRow> {
-    taken::TAKEN.iter().chain(left_out::WITHOUT_EFFECT)
+    taken::TAKEN.iter().chain(replay::REPLAY).chain(left_out::WITHOUT_EFFECT)
 }
 
 /// The row of an option, by its name or another that it has.

@@ -451,7 +451,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     value::time(text, SECOND).map(Duration::from_nanos)
 }
 
-fn text(text: &str) -> Result<String, String> {
+pub(super) fn text(text: &str) -> Result<String, String> {
     match text.len() {
         0 => Err("it is empty".into()),
         1..=NAME_MAX if !text.contains('\0') => Ok(text.to_owned()),
@@ -460,7 +460,7 @@ fn text(text: &str) -> Result<String, String> {
 }
 
 /// Names with `:` between them; `\:` is a colon of a name.
-fn names(given: &str) -> Result<Vec<String>, String> {
+pub(super) fn names(given: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut chars = text(given)?.chars().collect::<Vec<_>>().into_iter().peekable();
     while let Some(c) = chars.next() {

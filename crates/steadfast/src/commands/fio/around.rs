@@ -1,5 +1,7 @@
 //! What a job file refers to on this machine: its environment, and files that it includes.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use steadfast_bench::fio::{JobSurroundings, ReferenceError};
@@ -23,6 +25,15 @@ impl JobSurroundings for HostSurroundings {
         let beside = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
         let path = if beside.exists() { beside } else { name.into() };
         Ok(bounded::text(&path, bounded::SETTINGS_MAX)?)
+    }
+
+    /// From the current folder, as in fio.
+    fn log(&self, name: &str) -> Result<Box<dyn BufRead>, ReferenceError> {
+        let path = Path::new(name);
+        if !path.metadata()?.is_file() {
+            return Err(ReferenceError::NotHere("it is no regular file"));
+        }
+        Ok(Box::new(BufReader::new(File::open(path)?)))
     }
 
     fn keyword(&self, keyword: &str) -> Option<u64> {

@@ -177,7 +177,13 @@ impl CallOrder {
         self.of_process(process, (start, is_new), &mut before);
         let since_own = start - own_end.unwrap_or(0);
         let work = self.work(call, since_own, &aside);
-        if work.is_some_and(|work| work.slept > 0) {
+        // Who closes a file by ending is not asked any more what it has run.
+        let has_slept = match work {
+            Some(work) => work.slept > 0,
+            None if self.trip.median_ns == 0 => false,
+            None => call.op == CallOp::Close && since_own > self.longest_trip(),
+        };
+        if has_slept {
             before.extend(self.waker(&own, own_end));
         }
         self.recent.push_back(own);
@@ -260,7 +266,7 @@ impl CallOrder {
             .saturating_sub(since(|run| run.queued_ns))
             .saturating_sub(median_ns.saturating_sub(*run_ns).saturating_mul(requests))
             .saturating_sub(aside.ns);
-        let is_sleep = times > requests && slept > median_ns.saturating_mul(SLEEP_TRIPS);
+        let is_sleep = times > requests && slept > self.longest_trip();
         let slept = if is_sleep { slept } else { 0 };
         // Else it was a request that was not seen here.
         let others = if is_sleep { aside.requests } else { times.max(requests) - 1 };
@@ -269,6 +275,11 @@ impl CallOrder {
         let owed = owed.saturating_add(costs);
         self.runs.insert(call.thread, (after, owed.saturating_sub(ran).min(costs)));
         Some(ThreadWork { ran: ran.saturating_sub(owed), slept })
+    }
+
+    /// What is longer is a sleep, or work.
+    fn longest_trip(&self) -> u64 {
+        self.trip.median_ns.saturating_mul(SLEEP_TRIPS)
     }
 
     /// The call of another thread that ended last before this one began, since the thread's own.

@@ -107,9 +107,9 @@ impl StackComparison {
             ),
             y: (Scale::of(true, all()), "times as fast as the first stack"),
             legend: (&[], false),
-            width: 742.0,
+            width: 560.0,
             height: 420.0,
-            right: 150.0,
+            right: 130.0,
         });
         for row in &rows {
             plot.upright_range(kib(row), (times(row.seconds.max()), times(row.seconds.min())));
@@ -134,7 +134,7 @@ impl StackComparison {
                 tbody { @for row in &self.rows { tr {
                     @let [place, stack, rest @ ..] = cells(row);
                     td { (place) }
-                    th scope="row" { (stack) br; small { (row.label) } }
+                    th scope="row" { strong { (stack) } br; small { (row.label) } }
                     @for (i, cell) in rest.iter().enumerate() {
                         // Of the promises.
                         @let broke = i == 4 && row.broken_promises > 0;

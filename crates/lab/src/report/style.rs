@@ -28,11 +28,12 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .
 caption { text-align: left; font-weight: 600; padding: .2rem 0; }
 th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align: right;
          vertical-align: top; }
-th:first-child, td:first-child { text-align: left; font-weight: 400; }
+th:first-child, td:first-child, tbody th { text-align: left; font-weight: 400; }
 thead th { border-bottom: 2px solid var(--strong); vertical-align: bottom; font-weight: 600; }
 .words th, .words td { text-align: left; }
 .words td, .words code { overflow-wrap: anywhere; }
 td small { color: var(--dim); white-space: nowrap; }
+th small { color: var(--dim); }
 .bad { color: var(--bad); font-weight: 600; }
 .note { background: var(--note); border-left: 4px solid var(--edge); padding: .4rem .8rem; }
 .note.bad { border-left-color: var(--bad); }

@@ -569,7 +569,7 @@ mod tests {
         // It slept from 2,000 on, and has run for 500 beside the trip.
         assert_eq!(call(1, (101_000, 102_000), (600, 3)), (vec![2, 4], 19_000));
         // It ran all the time, and nobody woke it.
-        assert_eq!(call(1, (150_000, 151_000), (48_700, 4)), (vec![1], 47_000));
+        assert_eq!(call(1, (150_000, 151_000), (48_700, 4)), (vec![1], 48_000));
     }
 
     /// A write is under way when a file is opened that was made before it.

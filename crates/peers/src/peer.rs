@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use steadfast_block::BlockDevice;
 use steadfast_crash::explore::BootRecovery;
 use steadfast_crash::{CrashError, Result as CrashResult};
-use steadfast_devices::filter::record::{Record, RecordLog, Recording};
+use steadfast_devices::filter::record::{Durability, Record, RecordLog, Recording};
 use steadfast_devices::model::{Model, ModelError, ModelParams};
 use steadfast_devices::store::Store;
 use steadfast_host::{Mount, MountFolder};
@@ -43,6 +43,8 @@ pub struct Peer {
     pub mkfs_words: Vec<String>,
     /// Its devices.
     pub build: Build,
+    /// Of those whose cache ignores flushes, by number, the size of the cache in bytes.
+    pub lying_caches: Vec<Option<u64>>,
 }
 
 /// A peer that is mounted; taken away when dropped.
@@ -63,6 +65,7 @@ impl Peer {
     /// One on modelled devices: the disk, then that of the journal if it has one. More words for
     /// its mkfs, separated by spaces, and mount options.
     pub fn on_models(fs: KernelFs, (mkfs, mount): (&str, &str), devices: Vec<ModelParams>) -> Peer {
+        let lying_caches = devices.iter().map(ModelParams::lying_cache_bytes).collect();
         let build = move || {
             let named = devices.iter().zip(["disk", "journal"]);
             named.map(|(params, name)| params.build(name)).collect()
@@ -72,6 +75,7 @@ impl Peer {
             mount_options: mount.to_owned(),
             mkfs_words: mkfs.split_whitespace().map(str::to_owned).collect(),
             build: Arc::new(build),
+            lying_caches,
         }
     }
 
@@ -134,10 +138,12 @@ impl Peer {
         self.fs.available()?;
         let models = self.devices(contents)?;
         let log = RecordLog::new();
-        let recorded = |model: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
-            Arc::new(Record::new(Arc::clone(model) as Arc<dyn BlockDevice>, &log))
+        let recorded = |(number, model): (usize, &Arc<dyn Model>)| -> Arc<dyn BlockDevice> {
+            let lying = self.lying_caches.get(number).copied().flatten();
+            let durability = lying.map_or(Durability::of(&model.info()), Durability::lying);
+            Arc::new(Record::with_durability(Arc::clone(model) as Arc<_>, &log, durability))
         };
-        let devices: Vec<_> = models.iter().map(recorded).collect();
+        let devices: Vec<_> = models.iter().enumerate().map(recorded).collect();
         let exported = devices.into_iter().map(LoopExport::new).collect::<Result<Vec<_>, _>>()?;
         if make {
             self.make(&exported)?;

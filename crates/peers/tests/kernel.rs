@@ -26,7 +26,13 @@ fn disk(bytes: u64) -> Build {
 
 fn peer(fs: KernelFs) -> Peer {
     let bytes = fs.least_bytes().max(64 << 20);
-    Peer { fs, mount_options: String::new(), mkfs_words: Vec::new(), build: disk(bytes) }
+    Peer {
+        fs,
+        mount_options: String::new(),
+        mkfs_words: Vec::new(),
+        build: disk(bytes),
+        lying_caches: Vec::new(),
+    }
 }
 
 /// Nothing waits for who has a file open, maybe for ever; what was recorded is not lost for it.

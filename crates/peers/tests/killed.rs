@@ -40,7 +40,8 @@ fn mount(role: &str) {
     let params = ModelParams::Ssd(SsdParams { sectors: 64 << 11, ..SsdParams::default() });
     let (mount_options, mkfs_words) = Default::default();
     let build = Arc::new(move || Ok(vec![params.build("disk")?]));
-    let peer = Peer { fs: KernelFs::Ext4, mount_options, mkfs_words, build };
+    let lying_caches = Vec::new();
+    let peer = Peer { fs: KernelFs::Ext4, mount_options, mkfs_words, build, lying_caches };
     wait(peer.start(None).unwrap().path());
 }
 

@@ -79,6 +79,7 @@ fn what_was_promised_through_the_host_is_there() {
         mount_options: "commit=600".into(),
         mkfs_words: Vec::new(),
         build: disk,
+        lying_caches: Vec::new(),
     };
     let running = peer.start(None).unwrap();
     for (_, _, name) in cases() {

@@ -18,6 +18,9 @@ pub enum TraceError {
         "is no trace of Steadfast ({0}); `steadfast trace import` reads what others have recorded"
     )]
     NotATrace(String),
+    /// What was to be imported is no recording of a known kind.
+    #[error("{0}")]
+    NotImported(String),
     /// Of another version.
     #[error("is a trace of version {found}; this program reads version {VERSION}")]
     Version {
@@ -34,7 +37,7 @@ pub enum TraceError {
         calls: u64,
     },
     /// A frame is not what was written.
-    #[error("is damaged: {0}")]
+    #[error("is damaged, or was cut off: {0}")]
     Damaged(String),
     /// A line that cannot be.
     #[error("line {line}: {what}")]

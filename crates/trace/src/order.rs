@@ -26,6 +26,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::format::{CallFlag, CallOp, TraceCall, TraceThread, Trip};
+use crate::reader::AFTER_MAX;
 
 /// A call that has been: its number in the trace, from 0, its thread, when it began and ended.
 #[derive(Debug, Clone, Copy)]
@@ -214,6 +215,12 @@ impl CallOrder {
             kept.extend(keeps.then_some(*past));
             keeps
         });
+        if before.len() > AFTER_MAX {
+            // Those that ended last say when it begins.
+            before.sort_unstable_by_key(|past| std::cmp::Reverse((past.end, past.call)));
+            before.truncate(AFTER_MAX);
+            before.sort_unstable_by_key(|past| std::cmp::Reverse(past.call));
+        }
         let ended = before.iter().map(|past| past.end).max().unwrap_or(0);
         call.after = before.iter().map(|past| self.calls - past.call).collect();
         call.think = self.think((start - ended, since_own), work, &aside);

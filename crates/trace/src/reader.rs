@@ -19,6 +19,8 @@ const LINE_MAX: usize = 1 << 20;
 pub(crate) const BYTES_MAX: u64 = 1 << 44;
 /// Bytes of one call, at most (the kernel's MAX_RW_COUNT is less).
 pub(crate) const LEN_MAX: u64 = 1 << 31;
+/// Calls that one waits for, at most.
+pub(crate) const AFTER_MAX: usize = 1024;
 /// A time since the beginning, at most: a year, in ns.
 pub(crate) const TIME_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
 
@@ -69,8 +71,7 @@ impl<R: BufRead> TraceReader<R> {
         };
         let not = |what: String| TraceError::NotATrace(what);
         let first = reader.next_line().map_err(|e| match e {
-            TraceError::File(e) => TraceError::File(e),
-            TraceError::Damaged(what) => not(what),
+            e @ (TraceError::File(_) | TraceError::Damaged(_) | TraceError::NotATrace(_)) => e,
             e => not(e.to_string()),
         })?;
         let first = first.ok_or_else(|| not("it is empty".into()))?;
@@ -170,7 +171,7 @@ impl<R: BufRead> TraceReader<R> {
                 let begun = frame.init(&mut self.source);
                 let is_first = self.line == 0;
                 begun.map_err(|e| match is_first {
-                    true => TraceError::Damaged("it does not begin as zstd does".into()),
+                    true => TraceError::NotATrace("it does not begin as zstd does".into()),
                     false => damaged(&e),
                 })?;
                 self.frame = Some(Box::new(frame));
@@ -237,6 +238,10 @@ impl<R: BufRead> TraceReader<R> {
         within(call.len, bytes, "len")?;
         if call.zeros > 100 || call.saves > 100 {
             return Err("a share is more than 100 %".into());
+        }
+        if call.after.len() > AFTER_MAX {
+            let n = call.after.len();
+            return Err(format!("it waits for {n} calls; at most {AFTER_MAX} are read"));
         }
         // An edge to itself or to a later call would be a circle.
         if let Some(n) = call.after.iter().find(|n| **n == 0 || **n > self.calls) {

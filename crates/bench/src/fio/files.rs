@@ -18,6 +18,8 @@ use crate::calls;
 /// Bytes that are written at once where a file is laid out.
 const LAYOUT_BYTES: usize = 1 << 20;
 
+/// A file that is made and removed by others meanwhile is made so many times.
+const CREATES_MAX: usize = 100;
 /// Mode of the files, as fio makes them.
 const MODE: u16 = 0o644;
 /// Mode of folders.
@@ -291,7 +293,7 @@ impl OpenFiles {
     }
 
     fn handle_of(&self, file: &str) -> Result<Fh, FsError> {
-        loop {
+        for _ in 0..CREATES_MAX {
             match existing(&*self.fs, file)? {
                 Some(attr) => return self.fs.open(attr.ino, self.job.flags()),
                 None if self.job.log.is_some() => {
@@ -308,6 +310,8 @@ impl OpenFiles {
                 None => return Err(FsError::NotFound),
             }
         }
+        // There is a name, and nothing behind it.
+        Err(FsError::Invalid { what: "it is a symbolic link that leads nowhere" })
     }
 
     /// The handle of a file that is open.

@@ -364,6 +364,8 @@ fn version(line: &str) -> Result<u32, LineFault> {
     match fio_log::version(line) {
         Some(version @ (2 | 3)) => Ok(version),
         Some(version) => Err(format!("a log of version {version}; 2 and 3 are read").into()),
-        None => Err("no log of fio begins with this line: fio version 3 iolog".into()),
+        None => {
+            Err("its first line is neither `fio version 2 iolog` nor `fio version 3 iolog`".into())
+        }
     }
 }

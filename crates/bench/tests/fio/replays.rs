@@ -176,8 +176,8 @@ fn files_are_there_as_far_as_they_are_read_first() {
 fn lines_that_cannot_be_are_refused_with_their_place() {
     let head = "fio version 2 iolog\nf add\nf open\n";
     for (log, why) in [
-        ("", "l:1: no log of fio begins with this line"),
-        ("0 4096 8192\n", "l:1: no log of fio begins with this line"),
+        ("", "l:1: its first line is neither `fio version 2"),
+        ("0 4096 8192\n", "l:1: its first line is neither `fio version 2"),
         ("fio version 4 iolog\nf add\n", "l:1: a log of version 4; 2 and 3 are read"),
         ("\x07tae....", "l:1: a binary log of blktrace is not supported"),
         (head, "l:3: the log ends, and nothing in it is read or written"),

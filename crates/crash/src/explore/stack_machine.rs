@@ -2,7 +2,6 @@
 //! recorded, and built anew after each cut.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Persistence};
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
@@ -15,9 +14,6 @@ use super::ext4::{booted, words};
 use super::machine::{BootedMachine, RebootTarget};
 use crate::error::Result;
 use crate::risk::old_contents;
-
-/// A lying cache writes its contents out in the background; after this time a write is safe.
-const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is changed of the options of each mount.
 pub type MountChange = Arc<dyn Fn(&mut MountOptions) + Send + Sync>;
@@ -67,9 +63,7 @@ impl StackMachine {
             return Durability::OnCompletion;
         }
         match params.lying_cache_bytes() {
-            Some(cache_bytes) => {
-                Durability::Lying { cache_bytes, drains_within: LYING_DRAINS_WITHIN }
-            }
+            Some(cache_bytes) => Durability::lying(cache_bytes),
             None if device.saves_caches() => Durability::OnStore,
             None => Durability::of(&device.info()),
         }

@@ -71,7 +71,15 @@ pub enum Durability {
     },
 }
 
+/// A lying cache writes its contents out in the background; after this time a write is safe.
+const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
+
 impl Durability {
+    /// Of a device whose cache of so many bytes ignores flushes.
+    pub fn lying(cache_bytes: u64) -> Self {
+        Durability::Lying { cache_bytes, drains_within: LYING_DRAINS_WITHIN }
+    }
+
     /// What an honest device promises.
     pub fn of(info: &DeviceInfo) -> Self {
         if info.volatile_cache { Durability::OnFlush } else { Durability::OnCompletion }

@@ -11,12 +11,19 @@ use std::path::Path;
 use serde::Serialize;
 use steadfast_crash::program::describe::counted;
 
-use crate::results::{FilesRow, Results, RiskRow, Spread, VariantInfo, bytes};
+use crate::results::{FilesRow, JudgedScope, Results, RiskRow, Spread, VariantInfo, bytes};
 use crate::scenario::Scenario;
 use crate::{LabError, OptionError};
 
 /// The stacks that come with the program.
 const STACKS: &str = include_str!("../../catalogue/stacks.toml");
+
+/// So many stacks that are level with the fastest are named.
+const NAMED: usize = 3;
+
+/// Stacks whose times are less than so far from each other are level, whatever their ranges: the
+/// models are not known better (docs/validation.md).
+const LEVEL: f64 = 1.1;
 
 /// What is asked of a comparison.
 #[derive(Debug, Clone, Default)]
@@ -124,6 +131,10 @@ pub struct StackRow {
     pub times: Option<f64>,
     /// fsync and its like: how many, half of them in at most so many ms, 99 % of them.
     pub syncs: u64,
+    /// The share of cuts that may break a promise, at most, in per cent, at 95 % confidence.
+    pub broken_at_most_percent: f64,
+    /// What of the program's calls is judged; `null`: it was not cut.
+    pub scope: Option<JudgedScope>,
     /// In ms.
     pub sync_p50_ms: f64,
     /// In ms; `null`: there are too few.
@@ -161,8 +172,8 @@ fn rows(scenario: &Scenario, results: &Results, more: Option<&Results>) -> Vec<S
         let variant = scenario.variants.iter().find(|v| v.name == row.stack);
         row.price = variant.and_then(|variant| variant.price);
         let (min, max) = (row.seconds.min(), row.seconds.max());
-        let faster = ranges.iter().filter(|(_, other_max)| *other_max < min).count();
-        let not_slower = ranges.iter().filter(|(other_min, _)| *other_min <= max).count();
+        let faster = ranges.iter().filter(|(_, other_max)| *other_max * LEVEL < min).count();
+        let not_slower = ranges.iter().filter(|(other_min, _)| *other_min <= max * LEVEL).count();
         row.place = (faster + 1, not_slower.max(faster + 1));
         row.times = baseline.map(|base| base / row.seconds.median());
     }
@@ -190,6 +201,11 @@ fn row(
         seconds: Spread::of(&seconds),
         times: None,
         syncs: first.fsyncs,
+        broken_at_most_percent: risks
+            .iter()
+            .map(|risk| risk.cuts_with_broken_promises.at_most_percent())
+            .fold(0.0, f64::max),
+        scope: risks.first().and_then(|risk| risk.scope),
         sync_p50_ms: first.fsync_ms.p50(),
         sync_p99_ms: first.fsync_ms.p99(),
         cuts: risks.iter().map(|risk| risk.cuts).sum(),
@@ -229,6 +245,7 @@ impl StackComparison {
             return said;
         }
         said.extend(self.of_safe());
+        said.extend(of_scope(rows));
         let honest = || rows.iter().filter(|row| !row.is_control && row.cuts > 0);
         let (kept, broke): (Vec<_>, Vec<_>) = honest().partition(|row| row.broken_promises == 0);
         if !kept.is_empty() {
@@ -241,7 +258,7 @@ impl StackComparison {
     }
 
     fn of_speed(&self) -> Option<String> {
-        let (best, base) = (self.rows.first()?, self.rows.iter().find(|row| row.is_first)?);
+        let (best, base) = (self.best()?, self.rows.iter().find(|row| row.is_first)?);
         let within = match self.budget {
             Some(budget) => format!(" within {}", self.money(budget)),
             None if best.stack == base.stack => return None,
@@ -256,13 +273,32 @@ impl StackComparison {
                 times(best.times.unwrap_or(1.0))
             ),
         };
+        let is_level = |row: &&&StackRow| row.place.0 == 1 && row.stack != best.stack;
+        let level: Vec<&str> =
+            self.rows.iter().filter(|row| is_level(&row)).map(|row| row.stack.as_str()).collect();
+        let level = match level.len() {
+            0 => String::new(),
+            n @ 1..=NAMED => format!(" Level with it: {}.", level[..n].join(", ")),
+            n => format!(" Level with it: {} and {} more.", level[..NAMED].join(", "), n - NAMED),
+        };
         Some(format!(
-            "Fastest{within} is {} ({}{}): {} on it{beside}.",
+            "Fastest{within} is {} ({}{}): {} on it{beside}.{level}",
             best.stack,
             best.label,
             self.costs(best),
             seconds(best.seconds.median()),
         ))
+    }
+
+    /// The fastest; of those that are level with it, if all have prices, the cheapest.
+    fn best(&self) -> Option<&StackRow> {
+        let level = || self.rows.iter().filter(|row| row.place.0 == 1);
+        let price = |row: &&StackRow| row.price.unwrap_or(f64::MAX);
+        match level().all(|row| row.price.is_some()) {
+            true => level().min_by(|a, b| price(a).total_cmp(&price(b))),
+            false => None,
+        }
+        .or(self.rows.first())
     }
 
     /// Within a budget: the fastest that keeps what it promises, if another one is faster.
@@ -272,7 +308,7 @@ impl StackComparison {
         let Some(safe) = self.rows.iter().find(keeps) else {
             return Some("No stack within it keeps all that was promised.".to_owned());
         };
-        let other = self.rows.first().is_some_and(|best| best.stack != safe.stack);
+        let other = self.best().is_some_and(|best| best.stack != safe.stack);
         Some(match other {
             true => format!(
                 "Fastest whose cuts take nothing promised is {} ({}{}): {} on it.",
@@ -306,7 +342,7 @@ impl StackComparison {
 fn of_broken(row: &StackRow) -> Option<String> {
     let broken = counted(row.broken_promises, "promise");
     Some(match row.broken_promises {
-        0 if row.syncs == 0 => return None,
+        0 if row.promises() == 0 => return None,
         0 => format!("{}, the warning, broke no promise in {} cuts.", row.stack, row.cuts),
         _ => format!(
             "{} loses what was synced: {broken} broken, in {} of {} cuts.",
@@ -315,11 +351,46 @@ fn of_broken(row: &StackRow) -> Option<String> {
     })
 }
 
+impl StackRow {
+    fn promises(&self) -> u64 {
+        self.scope.map_or(self.syncs, |scope| scope.promises)
+    }
+}
+
+/// What of the program no figure shows.
+fn of_scope(rows: &[StackRow]) -> Vec<String> {
+    let most = |of: fn(JudgedScope) -> u64| rows.iter().filter_map(|r| r.scope).map(of).max();
+    let left_out = most(|scope| scope.files_left_out).filter(|n| *n > 0).map(|n| {
+        format!(
+            "Not judged: {} of more than 64 MiB, or with a range taken out or put in. What a cut \
+             takes of that is in no figure.",
+            counted(n, "file")
+        )
+    });
+    let unnamed = most(|scope| scope.files_without_name).filter(|n| *n > 0).map(|n| {
+        format!(
+            "{} synced, and not the folder with the new name: POSIX lets a cut take the whole \
+             file, so that breaks no promise.",
+            if n == 1 { "1 file was".to_owned() } else { format!("{n} files were") }
+        )
+    });
+    left_out.into_iter().chain(unnamed).collect()
+}
+
 /// Of the stacks that keep what they promise: what a cut takes.
 fn of_kept(kept: &[&StackRow]) -> Vec<String> {
     let of = stacks(kept.len());
-    let promised = match kept.iter().any(|row| row.syncs > 0) {
-        true => format!("What was synced is there after every cut of {of}."),
+    let surely = kept.iter().filter(|row| row.scope.is_some_and(|s| s.no_volatile_cache)).count();
+    let surely = match surely {
+        0 => String::new(),
+        n => format!("; {n} of them have no volatile cache, and it would be, synced or not"),
+    };
+    let bound = kept.iter().map(|row| row.broken_at_most_percent).fold(0.0, f64::max);
+    let promised = match kept.iter().any(|row| row.promises() > 0) {
+        true => format!(
+            "What was synced is there after every cut of {of} (up to {bound:.0} % of cuts may \
+             differ: more --cuts say it better){surely}."
+        ),
         false => "The program syncs nothing, so nothing was promised to it.".to_owned(),
     };
     let most = |what: fn(&StackRow) -> f64| {

@@ -9,6 +9,8 @@ fn row(stack: &str, seconds: &[f64], (price, broken): (Option<f64>, u64)) -> Sta
         seconds: Spread::of(seconds),
         times: Some(4.0 / Spread::of(seconds).median()),
         syncs: 40,
+        broken_at_most_percent: 30.0,
+        scope: None,
         sync_p50_ms: 1.0,
         sync_p99_ms: None,
         cuts: 10,

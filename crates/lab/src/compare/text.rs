@@ -26,9 +26,11 @@ impl StackComparison {
 /// A line of the table.
 fn line(cells: &[String; 8], price: Option<&str>) -> String {
     let [place, stack, seconds, times, p50, p99, broken, lost] = cells;
-    let text = format!(
-        "{place:<6}{stack:<21}{seconds:>9} {times:>7} {p50:>8} {p99:>8} {broken:>7} {lost:>8}"
-    );
-    let price = price.map_or_else(String::new, |price| format!(" {price:>9}"));
-    format!("{}\n", format!("{text}{price}").trim_end())
+    let first = format!("{place:<6}{stack:<21}{seconds:>9} {times:>7}");
+    // With prices there is no room for both.
+    let line = match price {
+        None => format!("{first} {p50:>8} {p99:>8} {broken:>7} {lost:>8}"),
+        Some(price) => format!("{first} {p99:>8} {broken:>7} {lost:>8} {price:>9}"),
+    };
+    format!("{}\n", line.trim_end())
 }

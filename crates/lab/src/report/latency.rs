@@ -60,7 +60,7 @@ fn chart<'a>(
 ) -> Option<Drawing> {
     let described = |name: &str, points: &[(f64, f64)]| {
         let most = points.last().map_or(0.0, |(ms, _)| *ms);
-        format!("{name}: the slowest took {most:.2} ms")
+        format!("{name}: the slowest took {most:.2} ms or a little more")
     };
     overlay(Overlay {
         title,

@@ -52,7 +52,7 @@ pub use measurement::{Measurement, MeasurementRow};
 pub use published::PublishedRow;
 pub use random_reads::RandomReadRow;
 pub use reads::{QueueSeries, ReadRow};
-pub use risk::{AgeSeries, ControlRow, NotJudged, Point, RiskRow, points};
+pub use risk::{AgeSeries, ControlRow, JudgedScope, NotJudged, Point, RiskRow, points};
 pub use seed::SeedResults;
 pub use sentences::{SentenceRow, Verdict, checked};
 pub use shown::{PlantedBug, PlantedRun, PlantedRuns, ShownRow};

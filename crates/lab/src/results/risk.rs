@@ -71,11 +71,29 @@ pub struct RiskRow {
     /// A number for what the programs that were cut did, however far they got; not in `summary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<u64>,
+    /// Of a replay, what of it is judged; not in `summary`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<JudgedScope>,
     /// The first findings, in words.
     pub findings: Vec<String>,
     /// What could not be judged, if there is such; not in `summary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<NotJudged>,
+}
+
+/// What of a program's calls a cut can break, and what of it is looked at.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JudgedScope {
+    /// Syncs, and writes that are durable when they return.
+    pub promises: u64,
+    /// Files that are not judged: of more than 64 MiB, or with a range that was taken out or put in.
+    pub files_left_out: u64,
+    /// Files that were synced, and the folder with their new name was not: a cut may take them
+    /// whole, and no promise is broken.
+    pub files_without_name: u64,
+    /// No device has a volatile cache: what has returned from it is there, flushed or not.
+    pub no_volatile_cache: bool,
 }
 
 impl RiskRow {

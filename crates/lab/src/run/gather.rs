@@ -12,8 +12,8 @@ use super::setting::Setting;
 use super::workload::JobResult;
 use super::{disk_use, legs};
 use crate::results::{
-    ClockKind, ConfigurationInfo, ControlRow, FailureRow, FilesRow, FullSize, GridRow, LegRow,
-    Measurement, Note, PlantedRuns, Rate, Results, RiskRow, SeedResults, ShownRow, VERSION,
+    ClockKind, ConfigurationInfo, ControlRow, FailureRow, FilesRow, FullSize, GridRow, JudgedScope,
+    LegRow, Measurement, Note, PlantedRuns, Rate, Results, RiskRow, SeedResults, ShownRow, VERSION,
     VariantInfo, VariantTime, checked, place, points, published, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
@@ -77,9 +77,8 @@ pub(super) fn results(
     notes.extend(peers.notes);
     notes.extend(first.scale_note());
     notes.extend(first.control_notes(&runs));
-    let can_break = |r: &&RiskRow| !first.syncs_nothing(&r.variant, &runs);
     let risks = || runs.iter().flat_map(SeedResults::of::<RiskRow>);
-    notes.extend(risks().filter(can_break).flat_map(blind_notes));
+    notes.extend(risks().flat_map(blind_notes));
     notes.extend(risks().filter_map(not_judged_note));
     notes.extend(cacheless_note(&runs));
     notes.extend(disk_use::notes(&runs));
@@ -270,13 +269,6 @@ impl Setting {
         })
     }
 
-    /// Whether the program whose calls a variant makes asks for nothing to be kept.
-    fn syncs_nothing(&self, variant: &str, runs: &[SeedResults]) -> bool {
-        let mut rows = runs.iter().flat_map(SeedResults::of::<FilesRow>);
-        self.scenario.workload.trace.is_some()
-            && rows.all(|row| row.variant != variant || row.fsyncs == 0)
-    }
-
     /// Says whether the controls have shown that the check can fail, and what broke.
     fn control_notes(&self, runs: &[SeedResults]) -> Vec<Note> {
         let of_variant = |v: &Variant| {
@@ -288,15 +280,17 @@ impl Setting {
             let (with_broken, damage) = (sum(|r| r.cuts_with_broken_promises), sum(|r| r.damage));
             let (name, cuts) = (&v.name, with_broken.of);
             match (self.scenario.lies(v), broken) {
-                (true, 0) if self.syncs_nothing(name, runs) => Some(Note::remark(format!(
-                    "'{name}' is the control, which does not do its flushes. The program syncs \
-                     nothing, so no cut can break a promise: the zeros of {cuts} cuts say nothing."
-                ))),
-                (true, 0) => Some(Note::alarm(format!(
-                    "CONTROL DID NOT FAIL: '{name}' does not do its flushes and yet no broken \
-                     promise was found in {cuts} cuts: make more cuts before trusting the zeros \
-                     of the others."
-                ))),
+                (true, 0) => Some(match breaks_little(rows().find_map(|row| row.scope)) {
+                    Some(why) => Note::remark(format!(
+                        "'{name}' is the control, which does not do its flushes. {why}: the zeros \
+                         of {cuts} cuts say nothing."
+                    )),
+                    None => Note::alarm(format!(
+                        "CONTROL DID NOT FAIL: '{name}' does not do its flushes and yet no broken \
+                         promise was found in {cuts} cuts: make more cuts before trusting the \
+                         zeros of the others."
+                    )),
+                }),
                 (true, n) => Some(Note::remark(format!(
                     "'{name}' is the control: its flushes are not done, and {} broken in {} of \
                      {cuts} cuts. The check can fail.",
@@ -316,6 +310,21 @@ impl Setting {
     }
 }
 
+/// Why a program may have had nothing that a cut can break.
+fn breaks_little(scope: Option<JudgedScope>) -> Option<&'static str> {
+    match scope? {
+        JudgedScope { promises: 0, .. } => {
+            Some("The program syncs nothing, so no cut can break a promise")
+        }
+        JudgedScope { files_left_out: 1.., .. } => Some("Files of more than 64 MiB are not judged"),
+        JudgedScope { files_without_name: 1.., .. } => Some(
+            "The program does not sync the folders of new files, so a cut that takes a \
+                  file whole breaks no promise",
+        ),
+        _ => None,
+    }
+}
+
 /// Says of each control that did not fail that it did not.
 fn blind_notes(r: &RiskRow) -> Vec<Note> {
     let named = [
@@ -324,6 +333,12 @@ fn blind_notes(r: &RiskRow) -> Vec<Note> {
     ];
     let blind = |(control, what): (&Option<ControlRow>, &str)| {
         let control = control.as_ref().filter(|c| c.is_blind())?;
+        if let Some(why) = breaks_little(r.scope) {
+            return Some(Note::remark(format!(
+                "'{}' with {what}: no broken promise in {} cuts. {why}: its zeros prove nothing.",
+                r.variant, control.cuts
+            )));
+        }
         Some(Note::alarm(format!(
             "CONTROL DID NOT FAIL: '{}' with {what}: no broken promise in {} cuts; its zeros \
              prove nothing. Make more cuts.",

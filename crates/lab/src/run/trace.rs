@@ -9,7 +9,7 @@ use steadfast_crash::CrashError;
 use steadfast_crash::account::{Account, History};
 use steadfast_crash::explore::CutSource;
 use steadfast_crash::risk::{FilesRun, Speed};
-use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::filter::record::{Durability, RecordLog, RecordedDevice};
 use steadfast_peers::Begin;
 use steadfast_trace::TraceError;
 use steadfast_trace::replay::{self, ReplayFigures, ReplayObserver, TraceSource};
@@ -23,7 +23,7 @@ use super::reals::MEMORY;
 use super::recorded;
 use super::setting::{Part, Report, Subject};
 use super::workload::{Cuttable, FileSystemWork, JobResult, RealRuns, Workload};
-use crate::results::{ClockKind, FilesRow, Path, RiskRow};
+use crate::results::{ClockKind, FilesRow, JudgedScope, Path, RiskRow};
 use crate::scenario::{self, TraceSpec, Variant};
 use crate::{Result, VariantError};
 
@@ -65,15 +65,20 @@ impl Workload for TraceLoad {
             let replayed = self.replayed(of)?;
             return Ok(outcome(of, &replayed, real));
         }
-        let (Cuttable { machine, recorded, plan }, replayed) = self.cuttable(of)?;
+        let (Cuttable { machine, recorded, plan }, replayed, scope) = self.cuttable(of)?;
+        let keeps = |d: &RecordedDevice| {
+            matches!(d.durability, Durability::OnCompletion | Durability::OnStore)
+        };
+        let no_volatile_cache = recorded.recording.devices().iter().all(keeps);
+        let scope = Some(JudgedScope { no_volatile_cache, ..scope });
         let (risk, ages) = cut_with_controls(of, (&machine, recorded), &plan, &report)?;
         // The same calls on every variant, and so one number.
-        let risk = RiskRow { programs: Some(replayed.calls), ..risk };
+        let risk = RiskRow { programs: Some(replayed.calls), scope, ..risk };
         Ok(outcome(of, &replayed, real).with([risk]).with([ages]))
     }
 
     fn recorded(&self, of: Subject<'_>) -> Option<Result<Cuttable>> {
-        Some(self.cuttable(of).map(|(cuttable, _)| cuttable))
+        Some(self.cuttable(of).map(|(cuttable, ..)| cuttable))
     }
 
     fn on_file_system(&self, of: Subject<'_>) -> Option<FileSystemWork> {
@@ -92,7 +97,8 @@ impl Workload for TraceLoad {
     fn in_real_time(&self, _: &scenario::Workload) -> Option<RealRuns> {
         let run = |load: TraceLoad| {
             move |fs: &Arc<dyn FileSystem>, log: &RecordLog, begin: Begin<'_>| {
-                let (replayed, history) = load.judged(fs, log, begin).map_err(CrashError::host)?;
+                let (replayed, history, _) =
+                    load.judged(fs, log, begin).map_err(CrashError::host)?;
                 let (speed, programs) = (speed(&replayed), replayed.calls);
                 Ok((FilesRun { history, speed, programs }, differences(&replayed)))
             }
@@ -122,16 +128,16 @@ impl TraceLoad {
     }
 
     /// The run that is measured and cut.
-    fn cuttable(&self, of: Subject<'_>) -> Result<(Cuttable, ReplayFigures)> {
+    fn cuttable(&self, of: Subject<'_>) -> Result<(Cuttable, ReplayFigures, JudgedScope)> {
         let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
         let load = TraceLoad(self.0.clone());
         let (machine, (bases, recording, ran)) =
             recorded::recorded(of, (memory, false), move |fs, log, begin| {
                 load.judged(fs, log, begin)
             })?;
-        let (replayed, history) = ran;
+        let (replayed, history, scope) = ran;
         let recorded = CutSource { bases, recording, judge: Arc::new(history) };
-        Ok((Cuttable { machine, recorded, plan: plan(of) }, replayed))
+        Ok((Cuttable { machine, recorded, plan: plan(of) }, replayed, scope))
     }
 
     /// A replay whose calls are judged after cuts.
@@ -140,14 +146,14 @@ impl TraceLoad {
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
         begin: Begin<'_>,
-    ) -> Result<(ReplayFigures, History)> {
+    ) -> Result<(ReplayFigures, History, JudgedScope)> {
         let judged = Arc::new(ReplayAccount::new(Account::new(log).with_others(), &**fs));
         let observer = Arc::clone(&judged) as Arc<dyn ReplayObserver>;
         let begin = || begin().map_err(|e| TraceError::Prepare(e.to_string()));
         let wrong = TraceLoad::wrong(&self.0.file);
         let how = (self.0.pace(), observer);
         let (replayed, _) = replay::run(&self.source(), fs, how, begin).map_err(wrong)?;
-        Ok((replayed, judged.history()))
+        Ok((replayed, judged.history(), judged.scope()))
     }
 }
 

@@ -36,6 +36,7 @@ impl InCorpus {
             mount_options: "noatime".into(),
             mkfs_words: Vec::new(),
             build: Arc::new(build),
+            lying_caches: Vec::new(),
         };
         let formatted = peer.formatted()?;
         Ok(InCorpus { peer, formatted })

@@ -77,7 +77,7 @@ pub fn import(
     let (mut names, mut notes) = (Vec::new(), Vec::new());
     for mut input in inputs {
         let wrong =
-            |what: String| TraceError::NotATrace(format!("{}: {what}", input.name.display()));
+            |what: String| TraceError::NotImported(format!("{}: {what}", input.name.display()));
         let lines = lines(&mut input.text).map_err(|e| wrong(e.to_string()))?;
         let own = form_of(&lines).ok_or_else(|| {
             wrong("is neither strace's text (-f -ttt -T -y), a log of fio, nor blkparse's".into())
@@ -102,7 +102,7 @@ pub fn import(
         form.get_or_insert((own, name.clone()));
         names.push(name);
     }
-    let (form, _) = form.ok_or_else(|| TraceError::NotATrace("nothing was named".into()))?;
+    let (form, _) = form.ok_or_else(|| TraceError::NotImported("nothing was named".into()))?;
     let header = TraceHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -118,7 +118,7 @@ pub fn import(
     let calls = build.write(&header, out)?;
     if calls == 0 {
         let kinds: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} x {why}")).collect();
-        return Err(TraceError::NotATrace(format!("no line is a call ({})", kinds.join(", "))));
+        return Err(TraceError::NotImported(format!("no line is a call ({})", kinds.join(", "))));
     }
     Ok(ImportSummary { source: form.source(), calls, left_out, notes })
 }

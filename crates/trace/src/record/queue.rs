@@ -113,6 +113,8 @@ struct OutputOrder {
     first: Option<u64>,
     /// When the program was started.
     start: u64,
+    /// When the last call had returned.
+    last_end: u64,
 }
 
 impl OutputOrder {
@@ -156,7 +158,8 @@ impl OutputOrder {
                             ordered.next = number;
                             ordered.write_out(&mut writer, &mut order)?;
                         }
-                        let at = end.at.saturating_sub(ordered.start);
+                        // What it has left running may have made calls since.
+                        let at = end.at.saturating_sub(ordered.start).max(ordered.last_end);
                         let calls = writer.calls();
                         writer.end(TraceEnd { at, ..end })?;
                         return Ok(RecordingSummary { calls, at });
@@ -199,6 +202,7 @@ impl OutputOrder {
             }
             call.start = call.start.saturating_sub(self.start);
             call.end = call.end.saturating_sub(self.start);
+            self.last_end = self.last_end.max(call.end);
             order.call_beside(&mut call, aside);
             writer.add(&TraceEntry::Call(call))?;
         }

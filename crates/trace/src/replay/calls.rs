@@ -13,6 +13,10 @@ use super::places::FilePlaces;
 use super::{ReplayObserver, ReplayPlan, content};
 use crate::format::{CallFlag, CallOp, TraceCall, name_bytes};
 
+/// A longer read or write is made in pieces of this, in bytes: as many calls as there are tasks may
+/// be under way, and the data of all are in memory.
+const PIECE: u64 = 4 << 20;
+
 /// The files and handles of a replay: what each number of the trace is here.
 pub(super) struct Player {
     fs: Arc<dyn FileSystem>,
@@ -57,7 +61,8 @@ impl Player {
         let (paths, opened) = {
             let known = self.known.lock();
             let opened = call.handle.and_then(|handle| known.handles.get(&handle).copied());
-            (known.places.of(call), opened.map_or(OpenFlags::empty(), |(_, flags)| flags))
+            let paths = self.observer.wants_paths().then(|| known.places.of(call));
+            (paths.unwrap_or_default(), opened.map_or(OpenFlags::empty(), |(_, flags)| flags))
         };
         let tag = self.observer.begins(number, call, &paths);
         let how = (opened | flags(call)) & OpenFlags::BY_CALL;
@@ -150,14 +155,15 @@ impl Player {
                 zero(fs.flush(fh).and_then(|()| fs.release(fh)))
             }
             CallOp::Read => {
-                let read = fs.read(self.handle(call)?, call.offset, call.len as usize);
-                read.map(|data| data.len() as i64)
+                let fh = self.handle(call)?;
+                in_pieces(call, |at, len| Ok(fs.read(fh, at, len as usize)?.len() as u64))
             }
             CallOp::Write => {
                 let fh = self.handle(call)?;
                 let tag = tag.unwrap_or(content::of_call(number));
-                let data = content::bytes(tag, call.offset, call.len);
-                fs.write_as(fh, call.offset, data, how).map(|written| written as i64)
+                in_pieces(call, |at, len| {
+                    Ok(fs.write_as(fh, at, content::bytes(tag, at, len), how)? as u64)
+                })
             }
             CallOp::Fsync => zero(fs.fsync(self.handle(call)?, false)),
             CallOp::Fdatasync => zero(fs.fsync(self.handle(call)?, true)),
@@ -215,6 +221,29 @@ impl Player {
             }
         })
     }
+}
+
+/// Reads or writes a call's range in pieces, until one is short; how many bytes.
+fn in_pieces(
+    call: &TraceCall,
+    mut one: impl FnMut(u64, u64) -> Result<u64, FsError>,
+) -> CallResult {
+    let mut done = 0;
+    loop {
+        let len = (call.len - done).min(PIECE);
+        match one(call.offset.saturating_add(done), len) {
+            Ok(n) => {
+                done += n.min(len);
+                if n < len || done == call.len {
+                    break;
+                }
+            }
+            Err(_) if done > 0 => break,
+            Err(e) => return Err(e),
+        }
+    }
+    // OK to cast: not more than a call's length.
+    Ok(done as i64)
 }
 
 /// Reads names from a position on, as one request for them does.

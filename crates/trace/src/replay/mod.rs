@@ -50,10 +50,11 @@ pub struct TraceFile {
 
 impl TraceSource for TraceFile {
     fn read(&self) -> Result<TraceReader<Box<dyn BufRead + Send>>> {
-        let file = std::fs::File::open(&self.path)?;
-        if !file.metadata()?.is_file() {
+        // Before it is opened: a pipe waits for somebody who writes.
+        if !std::fs::metadata(&self.path)?.is_file() {
             return Err(std::io::Error::other("is no file").into());
         }
+        let file = std::fs::File::open(&self.path)?;
         TraceReader::new(Box::new(std::io::BufReader::with_capacity(1 << 18, file)), self.partial)
     }
 }
@@ -173,6 +174,11 @@ impl Differences {
 
 /// Is told of a replay's calls, before and after each.
 pub trait ReplayObserver: Send + Sync {
+    /// Whether it is told paths.
+    fn wants_paths(&self) -> bool {
+        true
+    }
+
     /// A file is made that was there before the first call: a regular one of so many bytes, or
     /// something else. What its contents are stamped with; `None`: as ever.
     fn made(&self, _file: u64, _path: &str, _regular: Option<u64>) -> Option<u64> {
@@ -192,7 +198,11 @@ pub trait ReplayObserver: Send + Sync {
 }
 
 /// Nobody looks on.
-impl ReplayObserver for () {}
+impl ReplayObserver for () {
+    fn wants_paths(&self) -> bool {
+        false
+    }
+}
 
 /// A whole replay: makes the files, calls `begin`, and makes the calls.
 ///

@@ -47,7 +47,14 @@ impl FilePlaces {
                 return None;
             }
         }
-        Some(names.iter().rev().fold(String::new(), |path, name| self.below(path, name)))
+        let mut path = String::new();
+        for name in names.iter().rev() {
+            if !path.is_empty() {
+                path.push('/');
+            }
+            path.push_str(&String::from_utf8_lossy(&name_bytes(name).unwrap_or_default()));
+        }
+        Some(path)
     }
 
     fn below(&self, folder: String, name: &str) -> String {

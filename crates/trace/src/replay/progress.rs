@@ -11,11 +11,13 @@ pub struct ReplayProgress {
     every: u64,
     calls: u64,
     at: Vec<Duration>,
+    /// When the last one had.
+    last: Duration,
 }
 
 impl Default for ReplayProgress {
     fn default() -> ReplayProgress {
-        ReplayProgress { every: 1, calls: 0, at: Vec::new() }
+        ReplayProgress { every: 1, calls: 0, at: Vec::new(), last: Duration::ZERO }
     }
 }
 
@@ -23,6 +25,7 @@ impl ReplayProgress {
     /// One more has returned, so long after the beginning.
     pub(super) fn add(&mut self, at: Duration) {
         self.calls += 1;
+        self.last = self.last.max(at);
         if !self.calls.is_multiple_of(self.every) {
             return;
         }
@@ -43,7 +46,9 @@ impl ReplayProgress {
 
     /// How many calls had returned, and how long after the beginning.
     pub fn points(&self) -> impl Iterator<Item = (u64, Duration)> {
-        self.at.iter().enumerate().map(|(i, at)| ((i as u64 + 1) * self.every, *at))
+        let even = self.at.iter().enumerate().map(|(i, at)| ((i as u64 + 1) * self.every, *at));
+        let is_even = self.calls.is_multiple_of(self.every);
+        even.chain((!is_even).then_some((self.calls, self.last)))
     }
 }
 
@@ -56,7 +61,9 @@ mod tests {
         for calls in [0_u64, 1, 63, 64, 65, 128, 1000, 100_003] {
             let mut progress = ReplayProgress::default();
             (1..=calls).for_each(|n| progress.add(Duration::from_millis(n)));
-            let points: Vec<_> = progress.points().collect();
+            let mut points: Vec<_> = progress.points().collect();
+            assert_eq!(points.last().map_or(0, |(n, _)| *n), calls);
+            points.pop_if(|(n, _)| !n.is_multiple_of(progress.every));
             let every = points.first().map_or(1, |(n, _)| *n);
             assert!(points.len() <= POINTS && points.len() as u64 == calls / every, "{calls}");
             assert!(points.len() >= POINTS / 2 || every == 1, "{calls}: {}", points.len());

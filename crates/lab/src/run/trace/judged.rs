@@ -1,6 +1,6 @@
 //! A replay under a judge: each call is told to the account, by which it is judged after a cut.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use steadfast_crash::account::{Account, Action, Call as Told, CallId, History, Object};
 use steadfast_crash::risk::LARGEST;
@@ -8,6 +8,8 @@ use steadfast_runtime::Mutex;
 use steadfast_trace::format::{CallFlag, CallOp, TraceCall};
 use steadfast_trace::replay::{CallPaths, ReplayObserver};
 use steadfast_vfs::{FileSystem, TransactMask};
+
+use crate::results::JudgedScope;
 
 /// Tells the account.
 pub(super) struct ReplayAccount {
@@ -20,9 +22,39 @@ pub(super) struct ReplayAccount {
 #[derive(Default)]
 struct AccountState {
     objects: HashMap<u64, Object>,
-    begun: HashMap<u64, CallId>,
+    begun: HashMap<u64, (Option<CallId>, CallPaths)>,
     /// Files that are not judged: too large, or changed by what the account does not know.
     left_out: BTreeSet<Object>,
+    promises: u64,
+    synced: BTreeSet<Object>,
+    /// Where files are whose name is new and not synced.
+    unnamed: BTreeMap<Object, String>,
+}
+
+impl AccountState {
+    /// What a call that has returned leaves of names and syncs.
+    fn note(&mut self, call: &TraceCall, paths: &CallPaths, durable: bool) {
+        let object = call.file.and_then(|file| self.objects.get(&file)).copied();
+        let folder = |path: &str| path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        if call.op.is_sync() || durable {
+            self.promises += 1;
+        }
+        match call.op {
+            CallOp::Create => self.unnamed.extend(object.zip(paths.path.clone())),
+            CallOp::Rename => self.unnamed.extend(object.zip(paths.to.clone())),
+            CallOp::Unlink => {
+                self.unnamed.retain(|_, at| Some(at.as_str()) != paths.path.as_deref());
+            }
+            CallOp::Fsyncdir => {
+                let synced = paths.path.as_deref().unwrap_or("");
+                self.unnamed.retain(|_, at| folder(at) != synced);
+            }
+            CallOp::Sync => self.unnamed.clear(),
+            CallOp::Fsync | CallOp::Fdatasync => self.synced.extend(object),
+            CallOp::Write if durable => self.synced.extend(object),
+            _ => {}
+        }
+    }
 }
 
 impl ReplayAccount {
@@ -38,6 +70,18 @@ impl ReplayAccount {
         let mut history = self.account.take();
         history.leave_out(&self.known.lock().left_out);
         history
+    }
+
+    /// What of it is judged, as far as the calls say.
+    pub fn scope(&self) -> JudgedScope {
+        let known = self.known.lock();
+        let without = known.unnamed.keys().filter(|object| known.synced.contains(object));
+        JudgedScope {
+            promises: known.promises,
+            files_left_out: known.left_out.len() as u64,
+            files_without_name: without.count() as u64,
+            no_volatile_cache: false,
+        }
     }
 
     /// What the account is told, and of a file that is made the object.
@@ -120,15 +164,19 @@ impl ReplayObserver for ReplayAccount {
     }
 
     fn begins(&self, number: u64, call: &TraceCall, paths: &CallPaths) -> Option<u64> {
-        let id = self.told(call, paths)?;
-        let tag = (call.op == CallOp::Write).then_some(id.tag);
-        self.known.lock().begun.insert(number, id);
+        let id = self.told(call, paths);
+        let tag = id.as_ref().filter(|_| call.op == CallOp::Write).map(|id| id.tag);
+        self.known.lock().begun.insert(number, (id, paths.clone()));
         tag
     }
 
-    fn ended(&self, number: u64, _: &TraceCall, succeeded: bool, durable: bool) {
+    fn ended(&self, number: u64, call: &TraceCall, succeeded: bool, durable: bool) {
         let begun = self.known.lock().begun.remove(&number);
-        match begun.filter(|_| succeeded) {
+        let Some((id, paths)) = begun.filter(|_| succeeded) else { return };
+        if self.fsync_promises || call.op == CallOp::Sync {
+            self.known.lock().note(call, &paths, durable);
+        }
+        match id {
             Some(id) if durable && self.fsync_promises => self.account.end_durable(&id),
             Some(id) => self.account.end(&id),
             None => {}

@@ -127,11 +127,19 @@ fn header(args: &TraceRecord) -> TraceHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
         source: TraceOrigin::Record,
-        program: args.program.clone(),
+        program: program(args),
         trip: None,
         direct: args.direct,
         names: if args.hash_names { NameForm::Hashed } else { NameForm::Kept },
         not_seen,
+    }
+}
+
+/// What was run. Its arguments are names, too.
+fn program(args: &TraceRecord) -> Vec<String> {
+    match args.hash_names {
+        true => args.program.iter().take(1).cloned().collect(),
+        false => args.program.clone(),
     }
 }
 

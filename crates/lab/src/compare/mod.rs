@@ -273,7 +273,8 @@ impl StackComparison {
                 times(best.times.unwrap_or(1.0))
             ),
         };
-        let is_level = |row: &&&StackRow| row.place.0 == 1 && row.stack != best.stack;
+        let is_level =
+            |row: &&&StackRow| row.place.0 == 1 && row.stack != best.stack && !row.is_control;
         let level: Vec<&str> =
             self.rows.iter().filter(|row| is_level(&row)).map(|row| row.stack.as_str()).collect();
         let level = match level.len() {
@@ -292,12 +293,14 @@ impl StackComparison {
 
     /// The fastest; of those that are level with it, if all have prices, the cheapest.
     fn best(&self) -> Option<&StackRow> {
-        let level = || self.rows.iter().filter(|row| row.place.0 == 1);
+        let honest = || self.rows.iter().filter(|row| !row.is_control);
+        let level = || honest().filter(|row| row.place.0 == 1);
         let price = |row: &&StackRow| row.price.unwrap_or(f64::MAX);
         match level().all(|row| row.price.is_some()) {
             true => level().min_by(|a, b| price(a).total_cmp(&price(b))),
             false => None,
         }
+        .or(honest().next())
         .or(self.rows.first())
     }
 
@@ -383,6 +386,7 @@ fn of_kept(kept: &[&StackRow]) -> Vec<String> {
     let surely = kept.iter().filter(|row| row.scope.is_some_and(|s| s.no_volatile_cache)).count();
     let surely = match surely {
         0 => String::new(),
+        1 => "; 1 of them has no volatile cache, and it would be, synced or not".to_owned(),
         n => format!("; {n} of them have no volatile cache, and it would be, synced or not"),
     };
     let bound = kept.iter().map(|row| row.broken_at_most_percent).fold(0.0, f64::max);

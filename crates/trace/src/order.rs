@@ -13,9 +13,9 @@
 //!   made some has waited for it.
 //! * *A thread* begins after what its process had done; and one that made no call while another one
 //!   of its process ended has waited for that.
-//! * *A thread that slept* between two of its calls was woken: by a pipe, a socket, a lock, which are
-//!   not seen. It follows the call of another thread that ended last while it slept: what wakes it
-//!   comes from who went on then.
+//! * *A thread that slept* between two of its calls was woken: by a pipe, a socket, a lock, which
+//!   are not seen. It follows the call of another thread that ended last while it slept: what wakes
+//!   it comes from who went on then.
 //!
 //! A call that had not ended when another began is no reason for that one to wait. So the time from
 //! the end of the last of these calls to the beginning is what the program did itself: its think

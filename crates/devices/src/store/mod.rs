@@ -220,7 +220,7 @@ impl Store {
     /// # Panics
     /// If the range ends beyond the store.
     pub fn write_packed(&mut self, offset: u64, data: &PackedBytes) {
-        self.write_packed_parts(offset, data, [0..data.len()]);
+        self.write_packed_parts(offset, data, std::iter::once(0..data.len()));
     }
 
     /// Makes a range read as zeros again and frees what it held.

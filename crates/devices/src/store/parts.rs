@@ -105,7 +105,7 @@ mod tests {
             let packed = PackedBytes::pack(&Bytes::from(bytes));
             let mut one_by_one = store.clone();
             for part in parts.clone() {
-                one_by_one.write_packed_parts(offset as u64, &packed, [part]);
+                one_by_one.write_packed_parts(offset as u64, &packed, std::iter::once(part));
             }
             store.write_packed_parts(offset as u64, &packed, parts);
             assert_eq!(store.read(0, expected.len() as u64), expected, "{round}");

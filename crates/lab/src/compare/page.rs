@@ -1,5 +1,5 @@
-//! The comparison as a page for a browser: the answer, one picture of speed against loss, the table,
-//! the run over time and how long syncs took on some of the stacks, and how it was found.
+//! The comparison as a page for a browser: the answer, one picture of speed against loss, the
+//! table, the run over time and how long syncs took on some of the stacks, and how it was found.
 
 use maud::{Markup, html};
 use steadfast_vfs::foreign::lines as harmless;
@@ -16,8 +16,8 @@ const PICTURE: &str = "Upper left is best: fast, and little taken. Up: how often
     fits into the time that it takes on the first stack; both axes are logarithmic, and what takes \
     nothing is at the left end. The line across a mark is the range over the seeds. A name with ! \
     broke promises: what was synced was gone.";
-const TIMELINE: &str = "Time is logarithmic. Where a line is flat the program waited, for the stack \
-    or for itself.";
+const TIMELINE: &str = "Time is logarithmic. Where a line is flat the program waited, for the \
+    stack or for itself.";
 const LATENCY: &str = "Both axes are logarithmic. A line that ends further right has slower worst \
     cases.";
 

@@ -1,7 +1,7 @@
 //! How long calls took: the share of them that took as long or longer, on two logarithmic axes, so
 //! that the few slow ones can be seen.
 
-use super::lines::{Overlay, overlay};
+use super::lines::{NamedLine, Overlay, overlay};
 use super::svg::Drawing;
 use crate::results::{FilesRow, LatencyHistogram, Percentiles, Results};
 use crate::table;
@@ -53,11 +53,7 @@ fn points(
     known.into_iter().flatten().map(|(v, share)| (v * unit, share)).collect()
 }
 
-fn chart<'a>(
-    title: &str,
-    x: &str,
-    lines: impl Iterator<Item = (&'a str, usize, Vec<(f64, f64)>)>,
-) -> Option<Drawing> {
+fn chart<'a>(title: &str, x: &str, lines: impl Iterator<Item = NamedLine<'a>>) -> Option<Drawing> {
     let described = |name: &str, points: &[(f64, f64)]| {
         let most = points.last().map_or(0.0, |(ms, _)| *ms);
         format!("{name}: the slowest took {most:.2} ms or a little more")

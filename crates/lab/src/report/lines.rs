@@ -17,15 +17,20 @@ pub(super) struct Lines<'a> {
     pub instant: Option<(f64, &'a str)>,
 }
 
-/// Lines over each other: their names, their numbers, and points.
+/// A line: its name, its number, and points.
+pub(super) type NamedLine<'a> = (&'a str, usize, Vec<(f64, f64)>);
+
+/// A line in words.
+type Described<'a> = &'a dyn Fn(&str, &[(f64, f64)]) -> String;
+
+/// Lines over each other.
 pub(super) struct Overlay<'a> {
     pub title: &'a str,
     /// Whether the axis is logarithmic, and what it is of.
     pub x: (bool, &'a str),
     pub y: (bool, &'a str),
-    /// A line in words.
-    pub described: &'a dyn Fn(&str, &[(f64, f64)]) -> String,
-    pub lines: Vec<(&'a str, usize, Vec<(f64, f64)>)>,
+    pub described: Described<'a>,
+    pub lines: Vec<NamedLine<'a>>,
 }
 
 /// Draws what has points; `None` if nothing has.

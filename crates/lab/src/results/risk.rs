@@ -87,7 +87,8 @@ pub struct RiskRow {
 pub struct JudgedScope {
     /// Syncs, and writes that are durable when they return.
     pub promises: u64,
-    /// Files that are not judged: of more than 64 MiB, or with a range that was taken out or put in.
+    /// Files that are not judged: of more than 64 MiB, or with a range that was taken out or put
+    /// in.
     pub files_left_out: u64,
     /// Files that were synced, and the folder with their new name was not: a cut may take them
     /// whole, and no promise is broken.

@@ -21,7 +21,7 @@ pub(super) struct Lines<'a> {
 pub(super) type NamedLine<'a> = (&'a str, usize, Vec<(f64, f64)>);
 
 /// A line in words.
-type Described<'a> = &'a dyn Fn(&str, &[(f64, f64)]) -> String;
+type LineWords<'a> = &'a dyn Fn(&str, &[(f64, f64)]) -> String;
 
 /// Lines over each other.
 pub(super) struct Overlay<'a> {
@@ -29,7 +29,7 @@ pub(super) struct Overlay<'a> {
     /// Whether the axis is logarithmic, and what it is of.
     pub x: (bool, &'a str),
     pub y: (bool, &'a str),
-    pub described: Described<'a>,
+    pub described: LineWords<'a>,
     pub lines: Vec<NamedLine<'a>>,
 }
 

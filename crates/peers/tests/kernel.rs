@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::filter::record::{DeviceId, Durability};
+use steadfast_devices::model::hdd::WriteCacheMode;
 use steadfast_devices::model::ssd::SsdCache;
-use steadfast_devices::model::{ModelParams, SsdParams};
+use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
 use steadfast_devices::store::Store;
 use steadfast_peers::{Build, KernelFs, LoopExport, Peer, PeerError};
 use steadfast_suite::OtherNamespace;
@@ -241,4 +242,17 @@ fn what_a_killed_process_has_left_keeps_no_other_from_its_work() {
         }
         _ => drop(peer(KernelFs::Btrfs).formatted().unwrap()),
     }
+}
+
+/// Its cuts are those of a disk that lies: with an honest one's no promise would break.
+#[test]
+fn a_disk_that_ignores_flushes_is_recorded_as_one() {
+    let disk = HddParams { write_cache: WriteCacheMode::Lying, ..HddParams::default() };
+    let disk = ModelParams::Hdd(disk).scaled(1, 64);
+    let size = disk.build("disk").unwrap().info().size;
+    let peer = Peer::on_models(KernelFs::Ext4, ("", ""), vec![disk]);
+    let (ran, gone) = peer.record(Store::new(size), |_, _, begin| begin()).unwrap();
+    gone.unwrap();
+    let durability = ran.1.devices()[0].durability;
+    assert!(matches!(durability, Durability::Lying { .. }), "{durability:?}");
 }

@@ -135,6 +135,16 @@ fn a_recorded_program_runs_beside_the_kernels_file_systems() {
         "{:?}",
         results.notes
     );
+
+    // Without them in virtual time, with its timeline and what of it is judged.
+    scenario.variants.retain(|v| v.kernel.is_none());
+    let results = run(&scenario, &options, &|_, _| ()).unwrap();
+    assert_described(&results);
+    let calls: Vec<_> = results.only().of::<FilesRow>().map(|f| f.calls_at_s.last()).collect();
+    assert!(matches!(calls[..], [Some((82, at))] if *at > 0.0), "{calls:?}");
+    let scope = row(&results, "ordered").scope.unwrap();
+    // It was there before: its name is no promise of the run.
+    assert_eq!((scope.promises, scope.files_left_out, scope.files_without_name), (40, 0, 0));
 }
 
 /// One that cannot be mounted takes nothing from those that were measured.

@@ -335,7 +335,7 @@ pub enum CallFlag {
 pub struct TraceEnd {
     /// How many calls there are.
     pub calls: u64,
-    /// When the program ended, in ns since it was started.
+    /// When the program ended, or a later call of what it left running, in ns since it was started.
     pub at: u64,
     /// The status that it ended with; of one that a signal ended, 128 and the signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -63,7 +63,8 @@ fn documents_are_as_the_schema_says() {
 
 /// What the documents above do not have. The experiments that make them check theirs themselves
 /// ([`assert_described`]): band.rs, data_at_risk.rs, fio.rs, kernel_peers.rs, peers.rs and
-/// own_size.rs. `NotJudged` and `FailureRow` are written only where something was not as it should be.
+/// own_size.rs. `NotJudged` and `FailureRow` are written only where something was not as it should
+/// be.
 const NOT_SEEN: [&str; 14] = [
     "Band",
     "Combination",

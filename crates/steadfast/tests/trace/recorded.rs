@@ -111,7 +111,8 @@ fn all_of_its_time_counts_and_what_it_leaves_is_waited_for() {
     let json = d.prints(0, &["trace", "show", "--json", "t.trace"]);
     let shown: serde_json::Value = serde_json::from_str(&json).unwrap();
     let at = shown["end"]["at"].as_u64().unwrap();
-    assert!((700_000_000..1_000_000_000).contains(&at), "{json}");
+    // As a replay of it lasts: until the last call of what it has left running.
+    assert!(at >= 1_700_000_000, "{json}");
     assert_eq!(shown["by_op"]["create"]["calls"], 2, "{json}");
     let words = ["lab", "compare", "--trace", "t.trace", "--only", "nvme", "--cuts", "0"];
     let json = d.prints(0, &[&words[..], &["--json", "-"]].concat());

@@ -386,8 +386,8 @@ fn of_kept(kept: &[&StackRow]) -> Vec<String> {
     let surely = kept.iter().filter(|row| row.scope.is_some_and(|s| s.no_volatile_cache)).count();
     let surely = match surely {
         0 => String::new(),
-        1 => "; 1 of them has no volatile cache, and it would be, synced or not".to_owned(),
-        n => format!("; {n} of them have no volatile cache, and it would be, synced or not"),
+        1 => "; 1 of them has no volatile cache: its zero does not test flushes".to_owned(),
+        n => format!("; {n} of them have no volatile cache: their zeros do not test flushes"),
     };
     let bound = kept.iter().map(|row| row.broken_at_most_percent).fold(0.0, f64::max);
     let promised = match kept.iter().any(|row| row.promises() > 0) {

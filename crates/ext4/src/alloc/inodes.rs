@@ -4,9 +4,10 @@
 //! groups, those below stay near their parent as long as its group has room for what will be in
 //! them (after Orlov; kernel: fs/ext4/ialloc.c).
 
+use steadfast_ext4_format::dir::DirFormat;
+use steadfast_ext4_format::dir::hash::hash_name;
 use steadfast_ext4_format::ondisk::{GroupFlags, GroupNo, InodeFlags, InodeNo, RawInode};
 use steadfast_ext4_format::{Ext4Error, Result, bitmap};
-use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, FsError};
 
 use super::groups::{inode_bitmap, modify_block_bitmap, modify_inode_bitmap};
@@ -14,16 +15,16 @@ use crate::meta::Txn;
 use crate::state::Allocator;
 
 impl Allocator {
-    /// Takes an inode number for a new inode in directory `parent`.
+    /// Takes an inode number for a new inode in directory `parent`; `name` spreads directories.
     pub(crate) fn allocate_inode(
         &self,
         txn: &mut Txn<'_>,
         parent: InodeNo,
         above: &RawInode,
-        kind: FileType,
+        (kind, name): (FileType, &[u8]),
     ) -> Result<InodeNo> {
         let group = if kind == FileType::Directory {
-            self.group_for_directory(txn, parent, above)?
+            self.group_for_directory(txn, parent, above, name)?
         } else {
             group_for_file(txn, parent)?
         };
@@ -45,6 +46,7 @@ impl Allocator {
         txn: &Txn<'_>,
         parent: InodeNo,
         above: &RawInode,
+        name: &[u8],
     ) -> Result<GroupNo> {
         let layout = &txn.volume.layout;
         let groups = u64::from(layout.groups);
@@ -59,7 +61,11 @@ impl Allocator {
         };
         let top = parent == InodeNo::ROOT || above.flags().contains(InodeFlags::TOP_DIR);
         if top {
-            let start = (random_u64() % groups) as u32;
+            // By the name: an operation that runs again once its blocks are in memory has to come to
+            // the same group.
+            let format = DirFormat::of(txn.superblock())?;
+            let hash = hash_name(format.hash_version, &format.hash_seed, name);
+            let start = hash.major / 2 % layout.groups;
             let spread = (0..layout.groups).map(|i| GroupNo((start + i) % layout.groups));
             let fewest = spread
                 .filter(|g| has(g, average_inodes, average_blocks))

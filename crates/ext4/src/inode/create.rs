@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::{Node, ROOT_BYTES};
 use steadfast_ext4_format::ondisk::{GroupFlags, Incompat, InodeFlags, InodeNo, RawInode};
+use steadfast_ext4_format::{Result, bitmap};
 use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, NewNode};
 
-use crate::alloc::free_inode_number;
+use crate::alloc::{free_inode_number, inode_bitmap};
 use crate::meta::Txn;
 use crate::state::{Inode, InodeEdit, Life};
 
@@ -33,19 +33,20 @@ const INHERITED: InodeFlags = InodeFlags::SECURE_DELETE
 pub(crate) const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
 
 /// Makes an inode in or near the directory `parent`, with the mode of `node`: no links, no name, no
-/// blocks, an empty extent tree or block map (no tree for a symbolic link). The caller gives it a
-/// name and links.
+/// blocks, an empty extent tree or block map (no tree for a symbolic link). The caller gives it
+/// `name`, by which a directory finds its group, and links.
 ///
 /// # Errors
 /// No space: no inode is free.
 pub(crate) fn create_inode(
     txn: &mut Txn<'_>,
     parent: InodeNo,
-    kind: FileType,
+    (kind, name): (FileType, &[u8]),
     node: NewNode,
 ) -> Result<InodeNo> {
     let above = txn.raw_inode(parent)?;
-    let no = txn.allocator.allocate_inode(txn, parent, &above, kind)?;
+    let no = txn.allocator.allocate_inode(txn, parent, &above, (kind, name))?;
+    begin_table_block(txn, no)?;
     prepare_place(txn, no)?;
     let size = usize::from(txn.volume.layout.inode_size);
     let mut raw = RawInode::new(size, txn.superblock().extra_of_new_inodes());
@@ -104,6 +105,33 @@ pub(crate) fn delete_inode(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
     edit.raw.set_links(0);
     let kind = edit.raw.file_type();
     free_inode_number(txn, no, kind == Some(FileType::Directory))
+}
+
+/// A block of the table in which no other inode is in use need not be read: it becomes zeros
+/// (kernel: __ext4_get_inode_loc). Where tables were not zeroed, what the disk holds decides what a
+/// fast commit may record: there it is read.
+fn begin_table_block(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+    let (block, place) = txn.inode_block(no)?;
+    if txn.in_memory(block) {
+        return Ok(());
+    }
+    let layout = &txn.volume.layout;
+    let zeroed = txn.group(place.group).flags().contains(GroupFlags::INODE_ZEROED);
+    if txn.may_be_recorded() && layout.features.group_checksums() && !zeroed {
+        return Ok(());
+    }
+    let per_block = layout.block_size / u32::from(layout.inode_size);
+    let first = place.index / per_block * per_block;
+    let map = inode_bitmap(txn, place.group)?;
+    let mut others = (first..first + per_block).filter(|index| *index != place.index);
+    let unused = others.all(|index| {
+        let held = txn.holds.contains(layout.inode_number(place.group, index));
+        !bitmap::is_set(&map, index) && !held
+    });
+    if unused {
+        txn.create(block, vec![0; layout.block_size as usize]);
+    }
+    Ok(())
 }
 
 /// Before a new inode gets this number. Who replays a fast commit that records it looks first

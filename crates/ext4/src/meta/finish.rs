@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
+use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo};
 use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_journal::{FsBlock, Tid, Update};
 
@@ -163,10 +164,27 @@ impl Txn<'_> {
             }
             layout.checksums.set_group_desc(*group, &mut edit.desc);
             let (block, offset) = layout.desc_place(*group);
+            if !self.in_memory(block)
+                && let Some(image) = self.descriptors_beside(*group)
+            {
+                self.create(block, image);
+            }
             self.modify(block, |b| edit.desc.write_to(&mut b[offset..]))?;
         }
         self.groups = edited;
         Ok(())
+    }
+
+    /// The block of descriptors that a group's is in, of those in memory; `None`: a part of it is
+    /// not there.
+    fn descriptors_beside(&self, group: GroupNo) -> Option<Vec<u8>> {
+        let layout = &self.volume.layout;
+        let per_block = layout.descs_per_block();
+        let first = (group.0 / per_block * per_block) as usize;
+        let all = self.meta.groups.get(first..first + per_block as usize)?;
+        let image: Vec<u8> = all.iter().flat_map(GroupDesc::as_bytes).copied().collect();
+        // The ends of longer descriptors are not in memory.
+        (image.len() == layout.block_size as usize).then_some(image)
     }
 
     fn store_superblock(&mut self) -> Result<()> {

@@ -148,6 +148,12 @@ impl<'v> Txn<'v> {
         self.meta.read(self.volume, &self.parts.log, block, check, miss)
     }
 
+    /// Whether a block, one that has no check, can be had without the device.
+    pub(crate) fn in_memory(&self, block: u64) -> bool {
+        let miss = Miss::Yield { ahead: 0 };
+        self.blocks.contains_key(&block) || self.read_below(block, &|_| Ok(()), miss).is_ok()
+    }
+
     /// A block's contents as this transaction sees them, unchecked.
     pub fn read(&self, block: u64) -> Result<Bytes> {
         self.read_checked(block, &|_| Ok(()))

@@ -31,7 +31,7 @@ const TARGET_MAX: usize = 4095;
 pub fn create(parts: &Parts, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
     let mut txn = parts.begin_yielding()?;
     check_new(&txn, dir, name)?;
-    let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
+    let no = make_inode(&mut txn, dir, (FileType::Regular, name), node)?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
     record_name(&mut txn, NameChange::Created, dir, no, name)?;
     finish_new(txn, dir, name, no)
@@ -55,7 +55,7 @@ pub fn mknod(
     let device = matches!(kind, FileType::CharDevice | FileType::BlockDevice);
     let mut txn = parts.begin()?;
     check_new(&txn, dir, name)?;
-    let no = make_inode(&mut txn, dir, kind, node)?;
+    let no = make_inode(&mut txn, dir, (kind, name), node)?;
     let fits = txn.modify_inode(no, |raw| {
         raw.set_links(1);
         !device || raw.set_rdev(rdev)
@@ -75,7 +75,7 @@ pub fn mkdir(parts: &Parts, dir: InodeNo, name: &[u8], node: NewNode) -> Result<
     let mut txn = parts.begin_yielding()?;
     check_new(&txn, dir, name)?;
     check_subdirectory(&txn, dir)?;
-    let no = make_inode(&mut txn, dir, FileType::Directory, node)?;
+    let no = make_inode(&mut txn, dir, (FileType::Directory, name), node)?;
     InodeBlocks::directory(&mut txn, no)?.init(dir)?;
     txn.modify_inode(no, |raw| raw.set_links(2))?;
     add_subdirectory(&mut txn, dir)?;
@@ -107,7 +107,7 @@ pub fn symlink(
         return Err(FsError::TargetTooLong { most }.into());
     }
     check_new(&txn, dir, name)?;
-    let no = make_inode(&mut txn, dir, FileType::Symlink, NewNode { mode: 0o777, ..node })?;
+    let no = make_inode(&mut txn, dir, (FileType::Symlink, name), NewNode { mode: 0o777, ..node })?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
     if target.len() <= FAST_TARGET_MAX {
         txn.modify_inode(no, |raw| raw.block_mut()[..target.len()].copy_from_slice(target))?;
@@ -144,7 +144,7 @@ pub fn tmpfile(parts: &Parts, dir: InodeNo, node: NewNode) -> Result<Arc<Inode>>
         return Err(FsError::NotDirectory.into());
     }
     check_changeable(&txn, dir)?;
-    let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
+    let no = make_inode(&mut txn, dir, (FileType::Regular, b""), node)?;
     txn.orphans.add(&mut txn, no)?;
     let inode = txn.inode(no)?;
     txn.finish()?;

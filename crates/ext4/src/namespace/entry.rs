@@ -277,10 +277,10 @@ pub(super) fn check_not_fixed(txn: &Txn<'_>, no: InodeNo) -> Result<()> {
 pub(super) fn make_inode(
     txn: &mut Txn<'_>,
     parent: InodeNo,
-    kind: FileType,
+    (kind, name): (FileType, &[u8]),
     node: NewNode,
 ) -> Result<InodeNo> {
-    let no = create_inode(txn, parent, kind, node)?;
+    let no = create_inode(txn, parent, (kind, name), node)?;
     inherit_acls(txn, parent, no, node.umask)?;
     Ok(no)
 }

@@ -225,7 +225,7 @@ fn move_in_two(
 fn new_whiteout(txn: &mut Txn<'_>, dir: InodeNo) -> Result<InodeNo> {
     let above = txn.raw_inode(dir)?;
     let node = NewNode { mode: 0, uid: above.uid(), gid: above.gid(), umask: 0 };
-    let no = make_inode(txn, dir, FileType::CharDevice, node)?;
+    let no = make_inode(txn, dir, (FileType::CharDevice, b""), node)?;
     txn.modify_inode(no, |raw| {
         raw.set_links(1);
         raw.set_rdev(0);

@@ -42,7 +42,7 @@ pub(crate) fn create_value_inode(
 ) -> Result<Value> {
     let raw = txn.raw_inode(owner)?;
     let node = NewNode { mode: 0o600, uid: raw.uid(), gid: raw.gid(), umask: 0 };
-    let no = create_inode(txn, owner, FileType::Regular, node)?;
+    let no = create_inode(txn, owner, (FileType::Regular, b""), node)?;
     let sum = value_checksum(txn, value);
     txn.modify_inode(no, |new| {
         new.set_gid(raw.gid());

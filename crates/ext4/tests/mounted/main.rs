@@ -5,6 +5,7 @@ mod backup;
 mod concurrent;
 mod data;
 mod dax;
+mod device_reads;
 mod dirsync;
 mod failed_calls;
 mod fallocate;

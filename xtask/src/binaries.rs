@@ -73,6 +73,9 @@ const LIMIT: Duration = Duration::from_secs(25 * 60);
 
 /// The name of the job that runs all examples in documentation.
 const DOC_TESTS: &str = "examples in documentation";
+/// Cargo builds test binaries into folders `deps`, rustdoc elsewhere.
+const EXAMPLES_ONLY: &str = "target.'cfg(all())'.runner = \
+    ['sh', '-c', 'case \"$0\" in */deps/*) ;; *) exec \"$0\" \"$@\" ;; esac']";
 
 /// What is tested, of the whole workspace.
 #[derive(Debug, Clone, Copy)]
@@ -254,8 +257,13 @@ fn job(root: &Path, binary: &Binary, asked: &TestSelection, memory: &TmpfsFolder
 }
 
 /// Cargo hands these to rustdoc, which builds and runs them.
+///
+/// Cargo is asked for all tests, with a runner that starts only the examples: asked for the examples
+/// alone (`--doc`), it leaves out packages without a library, selects other features of what the
+/// rest depends on, and builds the whole workspace anew.
 fn doc_tests(root: &Path, asked: &TestSelection) -> Job {
-    let mut command = step::cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
+    let mut command = step::cargo(root, &["test", "--workspace", "--no-fail-fast"]);
+    command.args(["--config", EXAMPLES_ONLY]);
     command.args(options(asked)).env("CARGO_TERM_COLOR", "never");
     // Without --show-output, with which rustdoc builds and starts a program for each example
     // instead of one for all of a crate.

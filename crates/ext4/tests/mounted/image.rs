@@ -24,13 +24,18 @@ fn text(output: &Output) -> String {
 impl Image {
     /// An ext4 made by mke2fs with these options, of `size` bytes.
     pub fn mke2fs(size: u64, options: &[&str]) -> Image {
-        let image = Image { folder: tempfile::tempdir().unwrap() };
+        let image = Image::empty();
         std::fs::File::create(image.path()).unwrap().set_len(size).unwrap();
         let mut command = Command::new("mke2fs");
         command.args(["-F", "-q", "-t", "ext4"]).args(options).arg(image.path());
         let made = output(&mut command);
         assert!(made.status.success(), "{command:?}: {}", text(&made));
         image
+    }
+
+    /// A folder for an image that is not there yet.
+    pub fn empty() -> Image {
+        Image { folder: tempfile::tempdir().unwrap() }
     }
 
     /// The file.

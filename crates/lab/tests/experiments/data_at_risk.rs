@@ -53,7 +53,9 @@ fn known_truths_show_up() {
             (0, 0, 0),
             "{r:#?}"
         );
-        assert_eq!((r.stale_bytes, r.e2fsck_damage), (0, 0), "{r:#?}");
+        assert_eq!(r.e2fsck_damage, 0, "{r:#?}");
+        // data=writeback commits where a block is without waiting for what is in it.
+        assert!(r.stale_bytes == 0 || r.variant == "writeback", "{r:#?}");
         let lying = r.control_flush_ignored.as_ref().unwrap();
         assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {r:#?}");
         let omitted = r.control_flushes_omitted.as_ref().unwrap();

@@ -20,7 +20,9 @@ const EFFORT: Effort = Effort { runs: 110, recoveries: 120 };
 const SMALL: usize = 20;
 /// Cuts of one recorded run.
 const CUTS: u64 = 24;
-/// So many times the cuts where one alone has found the bug.
+/// So many cuts of a run are few.
+const FEW: u64 = 2;
+/// So many times the cuts where few of them have found the bug.
 const DENSER: u64 = 4;
 /// Runs in which a bug must be found.
 const RUNS: u64 = 40;
@@ -61,8 +63,8 @@ fn finds(name: &str, bug: StackBug, setup: Setup, again_percent: u64) {
         found.unwrap_or_else(|| panic!("{name}: not found in {RUNS} runs of {CUTS} cuts"));
     (0..=found.seed).for_each(|seed| finds_nothing(name, &case(setup, seed, again_percent)));
     let mut again: Case = found.to_string().parse().unwrap();
-    // What one cut of all sees, most shorter runs show too, but between so few cuts.
-    if wrong == 1 {
+    // What few cuts of all see, most shorter runs show too, but between so few cuts.
+    if wrong <= FEW {
         again.plan.places = again.plan.places.with_count(CUTS * DENSER);
     }
     let shrunk =

@@ -5,6 +5,7 @@ mod elsewhere;
 mod import;
 mod record;
 mod replay;
+mod replay_folder;
 mod show;
 
 use std::io::Write;

@@ -16,6 +16,7 @@ use steadfast_trace::TraceError;
 
 use crate::{CommandEnd, Usage};
 use cli::TraceCommand;
+pub use record::{RECORDING, is_killed};
 pub use replay::{in_folder, peak_memory};
 
 /// Runs one of the commands.

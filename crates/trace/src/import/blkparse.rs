@@ -131,7 +131,8 @@ mod tests {
 CPU0 (8,0):
  Reads Queued:           1,        8KiB";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let mut build = TraceBuild { at: Some((0, 0)), ..TraceBuild::default() };
+        let mut build = TraceBuild::default();
+        build.at = Some((0, 0));
         read(&lines, &mut build);
         let found: Vec<(CallOp, u64, u64, u64)> =
             build.calls.iter().map(|c| (c.op, c.offset, c.start, c.end)).collect();

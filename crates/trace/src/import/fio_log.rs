@@ -207,7 +207,8 @@ mod tests {
     }
 
     fn imported(text: &str) -> Result<(TraceBuild, LogNames, Vec<String>), String> {
-        let mut build = TraceBuild { at: Some((0, 0)), ..TraceBuild::default() };
+        let mut build = TraceBuild::default();
+        build.at = Some((0, 0));
         let mut names = LogNames::default();
         let notes = read(&lines(text), (2, None, None), &mut names, &mut build)?;
         Ok((build, names, notes))
@@ -246,7 +247,7 @@ mod tests {
         let found = all.map(|name| names.of(name));
         assert_eq!(found[..6], ["f", "_d_f", "file_1", "file_2", ".._f", "file_3"]);
         assert_eq!(found[6..], ["file_4", "file_5"]);
-        assert!(names.note().unwrap().ends_with(", and 2 more"), "{:?}", names.note());
+        assert!(names.note().unwrap().ends_with(", and 3 more"), "{:?}", names.note());
     }
 
     #[test]

@@ -273,13 +273,27 @@ fn connect(mountpoint: &Path, options: &Options) -> Result<OwnedFd> {
         )));
     }
     let connection = if rustix::process::geteuid().is_root() {
-        by_system_call(mountpoint, options)
+        by_system_call(mountpoint, options).map_err(explained)
     } else if let Some(option) = fusermount::for_root(options) {
         return Err(MountError::OnlyRoot { path: mountpoint.into(), option });
     } else {
         fusermount::mount(mountpoint, options)
     };
     connection.map_err(failed)
+}
+
+/// What the kernel answers root, with what to do about it.
+fn explained(e: std::io::Error) -> std::io::Error {
+    let what = match Errno::from_io_error(&e) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "root may not mount here: a container needs --device /dev/fuse and --cap-add SYS_ADMIN"
+        }
+        Some(Errno::NODEV | Errno::NXIO | Errno::NOENT) => {
+            "the kernel has no FUSE: load the module (modprobe fuse)"
+        }
+        _ => return e,
+    };
+    std::io::Error::new(e.kind(), format!("{e}; {what}"))
 }
 
 /// Makes a mount as root that is nowhere: what it may be refused for has been tried then.

@@ -133,7 +133,22 @@ impl Scenario {
     /// # Errors
     /// [`LabError::File`] with all that is wrong with it.
     pub fn parse(text: &str, origin: &str) -> Result<Scenario, LabError> {
-        let mut scenario = read_text(text, machines_inherit, Scenario::read_whole)
+        Scenario::parse_with(text, "", origin)
+    }
+
+    /// The same of a text with the tables of `more`, in which nothing is wrong: all places of
+    /// mistakes are of the first.
+    pub(crate) fn parse_with<'t>(
+        text: &'t str,
+        more: &'t str,
+        origin: &str,
+    ) -> Result<Scenario, LabError> {
+        let change = |file: &mut DeTable<'t>| {
+            let (more, _) = DeTable::parse_recoverable(more);
+            file.extend(more.into_inner());
+            machines_inherit(file);
+        };
+        let mut scenario = read_text(text, change, Scenario::read_whole)
             .map_err(|wrongs| WrongFile::new(origin, text, wrongs, NO_SCENARIO))
             .map_err(|wrong| match Setup::is_described_by(text) {
                 true => LabError::NothingToRun(origin.to_owned()),

@@ -106,10 +106,11 @@ fn what_is_wrong_is_said_with_its_line() {
         std::fs::write(d.path().join("a.fio"), job).unwrap();
         bad(d.path(), &format!("fio a.fio {more}"), status)
     };
-    let both = said("[a]\nsize=1m\nfoo=1\nbar=2\n", "", 3);
+    let both = said("[a]\nsize=1m\nfoo=1\nquux=2\n", "", 3);
     assert!(both.contains("a.fio:3: option 'foo' of fio is not supported\n"), "{both}");
-    assert!(both.contains("a.fio:4: option 'bar' of fio is not supported\n"), "{both}");
+    assert!(both.contains("a.fio:4: option 'quux' of fio is not supported\n"), "{both}");
     for (job, more, status, what) in [
+        ("[a]\nsize=1m\nrww=read\n", "", 2, "a.fio:3: option 'rww' is unknown: did you mean rw?"),
         ("[a]\nsize=1m\nbs=0\n", "", 2, "a.fio:3: option 'bs': a request of 0 bytes"),
         ("[a]\nsize=1m\nfilename=/dev/sda\n", "", 2, "is outside of the folder"),
         ("[a]\nsize=1m\nfilename=../x\n", "--folder .", 2, "may lead out of the folder"),

@@ -27,17 +27,17 @@ pub enum TraceError {
         /// Its version.
         found: u32,
     },
-    /// It ends before its last line.
+    /// It ends before its last line, perhaps within a frame.
     #[error(
         "ends after {calls} calls, before its last line: it was cut off, or is still written \
-         (`--partial` takes what is there)"
+         (`--partial`, in a scenario `partial = true`, takes what is there)"
     )]
     CutOff {
         /// How many calls there are.
         calls: u64,
     },
     /// A frame is not what was written.
-    #[error("is damaged, or was cut off: {0}")]
+    #[error("is damaged: {0}; make it anew, or take what is before that (`--partial`)")]
     Damaged(String),
     /// A line that cannot be.
     #[error("line {line}: {what}")]

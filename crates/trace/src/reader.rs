@@ -18,7 +18,7 @@ const LINE_MAX: usize = 1 << 20;
 /// Where bytes of a file are, at most (as ext4's files).
 pub(crate) const BYTES_MAX: u64 = 1 << 44;
 /// Bytes of one call, at most (the kernel's MAX_RW_COUNT is less).
-pub(crate) const LEN_MAX: u64 = 1 << 31;
+const LEN_MAX: u64 = 1 << 31;
 /// Calls that one waits for, at most.
 pub(crate) const AFTER_MAX: usize = 1024;
 /// A time since the beginning, at most: a year, in ns.
@@ -72,6 +72,7 @@ impl<R: BufRead> TraceReader<R> {
         let not = |what: String| TraceError::NotATrace(what);
         let first = reader.next_line().map_err(|e| match e {
             e @ (TraceError::File(_) | TraceError::Damaged(_) | TraceError::NotATrace(_)) => e,
+            TraceError::CutOff { .. } => not("it was cut off within its first piece".into()),
             e => not(e.to_string()),
         })?;
         let first = first.ok_or_else(|| not("it is empty".into()))?;
@@ -114,7 +115,11 @@ impl<R: BufRead> TraceReader<R> {
         }
         let text = match self.next_line() {
             Ok(Some(text)) => text,
-            Ok(None) | Err(TraceError::Damaged(_)) if self.is_partial => return Ok(None),
+            Ok(None) | Err(TraceError::Damaged(_) | TraceError::CutOff { .. })
+                if self.is_partial =>
+            {
+                return Ok(None);
+            }
             Ok(None) => return Err(TraceError::CutOff { calls: self.calls }),
             Err(e) => return Err(e),
         };
@@ -168,18 +173,27 @@ impl<R: BufRead> TraceReader<R> {
                     return Ok(false);
                 }
                 let mut frame = FrameDecoder::new();
-                let begun = frame.init(&mut self.source);
-                let is_first = self.line == 0;
-                begun.map_err(|e| match is_first {
-                    true => TraceError::NotATrace("it does not begin as zstd does".into()),
-                    false => damaged(&e),
-                })?;
+                if let Err(e) = frame.init(&mut self.source) {
+                    let is_end = self.source.fill_buf()?.is_empty();
+                    return Err(match is_end {
+                        _ if self.line == 0 => {
+                            TraceError::NotATrace("it does not begin as zstd does".into())
+                        }
+                        true => TraceError::CutOff { calls: self.calls },
+                        false => damaged(&e),
+                    });
+                }
                 self.frame = Some(Box::new(frame));
             }
             let Some(frame) = &mut self.frame else { return Ok(false) };
             if !frame.is_finished() {
                 let piece = BlockDecodingStrategy::UptoBytes(PIECE);
-                frame.decode_blocks(&mut self.source, piece).map_err(|e| damaged(&e))?;
+                if let Err(e) = frame.decode_blocks(&mut self.source, piece) {
+                    // Who wrote it was ended in the middle of a frame.
+                    let is_end = self.source.fill_buf()?.is_empty();
+                    let cut_off = TraceError::CutOff { calls: self.calls };
+                    return Err(if is_end { cut_off } else { damaged(&e) });
+                }
             }
             let mut text = std::mem::take(&mut self.text).into_inner();
             text.clear();
@@ -232,10 +246,7 @@ impl<R: BufRead> TraceReader<R> {
         }
         within(call.end, TIME_MAX, "end")?;
         within(call.think, TIME_MAX, "think")?;
-        within(call.offset, BYTES_MAX, "offset")?;
-        let bytes =
-            if matches!(call.op, CallOp::Read | CallOp::Write) { LEN_MAX } else { BYTES_MAX };
-        within(call.len, bytes, "len")?;
+        can_be(call)?;
         if call.zeros > 100 || call.saves > 100 {
             return Err("a share is more than 100 %".into());
         }
@@ -247,13 +258,18 @@ impl<R: BufRead> TraceReader<R> {
         if let Some(n) = call.after.iter().find(|n| **n == 0 || **n > self.calls) {
             return Err(format!("it waits for the call {n} before it, which is not one"));
         }
-        is_name(&call.name, call.dir.is_some())?;
-        if call.op != CallOp::Symlink {
-            is_name(&call.to, call.to_dir.is_some())?;
-        }
         (self.last_start, self.calls) = (call.start, self.calls + 1);
         Ok(())
     }
+}
+
+/// Whether the places and names of a call are some.
+pub(crate) fn can_be(call: &TraceCall) -> Result<(), String> {
+    within(call.offset, BYTES_MAX, "offset")?;
+    let bytes = if matches!(call.op, CallOp::Read | CallOp::Write) { LEN_MAX } else { BYTES_MAX };
+    within(call.len, bytes, "len")?;
+    is_name(&call.name, call.dir.is_some())?;
+    if call.op == CallOp::Symlink { Ok(()) } else { is_name(&call.to, call.to_dir.is_some()) }
 }
 
 fn within(n: u64, most: u64, what: &str) -> Result<(), String> {

@@ -160,6 +160,12 @@ impl RecordedFs {
         self.queue.end(at, status, interrupted)
     }
 
+    /// Whether the trace cannot be written any more: [`end`](Self::end) will say why. The calls go
+    /// on.
+    pub fn has_failed(&self) -> bool {
+        self.queue.is_gone()
+    }
+
     /// Now, in ns.
     pub fn time(&self) -> u64 {
         u64::try_from(now().since(self.began).as_nanos()).unwrap_or(u64::MAX)

@@ -42,6 +42,14 @@ impl<W: Write> TraceWriter<W> {
         self.calls
     }
 
+    /// Writes what there is by now, if that is a call at least: it stays if the process is ended.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_through(&mut self) -> Result<()> {
+        if self.calls == 0 || self.frame.is_empty() { Ok(()) } else { self.flush() }
+    }
+
     /// Adds the last line; what it was written to.
     ///
     /// # Errors

@@ -456,3 +456,13 @@ pub fn closest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, word)| word)
 }
+
+/// The word that was meant where this one has a slip of the pen: a letter too many, too few, or
+/// another one, or two exchanged; in longer words two of these.
+pub fn slip_of<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// From so many letters on.
+    const LONG: usize = 6;
+    let slips = if given.len() < LONG { 1 } else { 2 };
+    let known = known.into_iter().map(|word| (strsim::damerau_levenshtein(given, word), word));
+    known.filter(|(off, _)| *off <= slips).min().map(|(_, word)| word)
+}

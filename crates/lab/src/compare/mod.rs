@@ -10,13 +10,15 @@ use std::path::Path;
 
 use serde::Serialize;
 use steadfast_crash::program::describe::counted;
+use steadfast_setup::form::{Wrong, WrongFile};
+use toml::de::DeTable;
 
 use crate::results::{FilesRow, JudgedScope, Results, RiskRow, Spread, VariantInfo, bytes};
 use crate::scenario::Scenario;
 use crate::{LabError, OptionError};
 
-/// The stacks that come with the program.
-const STACKS: &str = include_str!("../../catalogue/stacks.toml");
+/// The stacks that come with the program, as a file that can be changed.
+pub const STACKS: &str = include_str!("../../catalogue/stacks.toml");
 
 /// So many stacks that are level with the fastest are named.
 const NAMED: usize = 3;
@@ -26,7 +28,7 @@ const NAMED: usize = 3;
 const LEVEL: f64 = 1.1;
 
 /// What is asked of a comparison.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct StackChoice {
     /// The program does not think.
     pub flat_out: bool,
@@ -34,19 +36,31 @@ pub struct StackChoice {
     pub only: Vec<String>,
     /// Only stacks with a price of at most this.
     pub budget: Option<f64>,
+    /// The trace was cut off: after so many calls, which are taken.
+    pub cut_off: Option<u64>,
+}
+
+/// The stacks that are compared, and the program on each.
+#[derive(Debug, Clone)]
+pub struct ComparedStacks {
+    /// To be run.
+    pub scenario: Scenario,
+    /// Stacks of the catalogue that a budget leaves out because they have no price.
+    pub without_price: Vec<String>,
 }
 
 /// The catalogue with a program's calls as its workload, ready to be run.
 ///
 /// # Errors
-/// All that is wrong with the catalogue; a stack of the kernel's; a name in `only` that is no stack
-/// of it; a budget where no stack has a price, or none a price within it.
+/// All that is wrong with the catalogue, in its own lines; that it has a workload; a stack of the
+/// kernel's; a name in `only` that is no stack of it; a budget where no stack has a price, or none
+/// a price within it.
 pub fn scenario(
     catalogue: Option<(&str, &str)>,
     trace: &Path,
     choice: &StackChoice,
-) -> Result<Scenario, LabError> {
-    let StackChoice { flat_out, only, budget } = choice;
+) -> Result<ComparedStacks, LabError> {
+    let StackChoice { flat_out, only, budget, cut_off } = choice;
     let (text, origin) = catalogue.unwrap_or((STACKS, "stacks.toml"));
     let workload = toml::toml! {
         cuts = 10
@@ -56,12 +70,13 @@ pub fn scenario(
     let mut trace_table = toml::Table::new();
     trace_table.insert("file".into(), trace.to_string_lossy().into_owned().into());
     trace_table.insert("flat_out".into(), (*flat_out).into());
+    trace_table.insert("partial".into(), cut_off.is_some().into());
     let mut own = workload;
     own.insert("trace".into(), trace_table.into());
     let mut whole = toml::Table::new();
     whole.insert("workload".into(), own.into());
-    // Behind the catalogue's text: lines of mistakes stay those of its file.
-    let mut scenario = Scenario::parse(&format!("{text}\n{whole}"), origin)?;
+    has_no_workload(text, origin)?;
+    let mut scenario = Scenario::parse_with(text, &whole.to_string(), origin)?;
     if let Some(kernels) = scenario.variants.iter().find(|v| v.kernel.is_some()) {
         let what = format!(
             "'{}' of {origin} has `kernel`: it is run in real time, and no place beside modelled \
@@ -81,13 +96,29 @@ pub fn scenario(
     if !only.is_empty() {
         scenario.variants.retain(|v| only.contains(&v.name));
     }
+    let mut without_price = Vec::new();
     if let Some(budget) = budget {
-        keep_within(&mut scenario, *budget, origin)?;
+        without_price = keep_within(&mut scenario, *budget, origin)?;
     }
-    Ok(scenario)
+    Ok(ComparedStacks { scenario, without_price })
 }
 
-fn keep_within(scenario: &mut Scenario, budget: f64, origin: &str) -> Result<(), LabError> {
+/// The trace is the workload.
+fn has_no_workload(text: &str, origin: &str) -> Result<(), LabError> {
+    let (file, _) = DeTable::parse_recoverable(text);
+    let Some((key, _)) = file.get_ref().get_key_value("workload") else { return Ok(()) };
+    let what = "a catalogue of stacks has no [workload]: the calls of the trace are it".to_owned();
+    let help = "take the table out, or run the file with `lab run`".to_owned();
+    let wrong = Wrong { at: key.span(), what, help };
+    Err(LabError::File(Box::new(WrongFile::new(origin, text, vec![wrong], ""))))
+}
+
+/// Keeps what is cheap enough; the names of what has no price.
+fn keep_within(
+    scenario: &mut Scenario,
+    budget: f64,
+    origin: &str,
+) -> Result<Vec<String>, LabError> {
     let wrong = |what: String| Err(OptionError::Unknown(what).of("--budget"));
     let prices = scenario.variants.iter().filter_map(|v| v.price);
     let Some(least) = prices.min_by(f64::total_cmp) else {
@@ -99,8 +130,10 @@ fn keep_within(scenario: &mut Scenario, budget: f64, origin: &str) -> Result<(),
     if least > budget {
         return wrong(format!("no stack costs {budget} or less; the cheapest costs {least}"));
     }
+    let unpriced = scenario.variants.iter().filter(|v| v.price.is_none());
+    let without_price = unpriced.map(|v| v.name.clone()).collect();
     scenario.variants.retain(|v| v.price.is_some_and(|price| price <= budget));
-    Ok(())
+    Ok(without_price)
 }
 
 /// A program on the stacks of a catalogue.
@@ -110,8 +143,10 @@ pub struct StackComparison {
     pub rows: Vec<StackRow>,
     /// What prices are in.
     pub currency: Option<String>,
-    /// What a stack may cost.
-    pub budget: Option<f64>,
+    /// What was asked for.
+    pub choice: StackChoice,
+    /// Stacks that the budget leaves out because they have no price.
+    pub without_price: Vec<String>,
 }
 
 /// The program on one stack.
@@ -224,14 +259,15 @@ impl StackComparison {
     /// Of a run of a [`scenario`] that was asked for so. `more`: runs with further seeds that were
     /// not cut.
     pub fn new(
-        (scenario, choice): (&Scenario, &StackChoice),
+        (stacks, choice): (&ComparedStacks, &StackChoice),
         results: &Results,
         more: Option<&Results>,
     ) -> StackComparison {
         StackComparison {
-            rows: rows(scenario, results, more),
-            currency: scenario.currency.clone(),
-            budget: choice.budget,
+            rows: rows(&stacks.scenario, results, more),
+            currency: stacks.scenario.currency.clone(),
+            choice: choice.clone(),
+            without_price: stacks.without_price.clone(),
         }
     }
 
@@ -239,6 +275,7 @@ impl StackComparison {
     pub fn sentences(&self) -> Vec<String> {
         let rows = &self.rows;
         let mut said: Vec<String> = self.of_speed().into_iter().collect();
+        said.extend(self.of_choice());
         let cut: u64 = rows.iter().map(|row| row.cuts).sum();
         if cut == 0 {
             said.push("The power was not cut (--cuts).".to_owned());
@@ -257,9 +294,43 @@ impl StackComparison {
         said
     }
 
+    /// What the figures are of, where that is not the whole program on the whole catalogue.
+    fn of_choice(&self) -> Vec<String> {
+        let StackChoice { flat_out, only, budget, cut_off } = &self.choice;
+        let mut said = Vec::new();
+        if let Some(calls) = cut_off {
+            said.push(format!(
+                "The trace was cut off: the figures are of the {} that are in it.",
+                counted(*calls, "call")
+            ));
+        }
+        if *flat_out {
+            said.push(
+                "Without the program's own work (--flat-out): each call is made as soon as those \
+                 before it allow."
+                    .to_owned(),
+            );
+        }
+        if !self.without_price.is_empty() {
+            said.push(format!(
+                "Without a price, and so left out ({}): {}.",
+                stacks(self.without_price.len()),
+                self.without_price.join(", ")
+            ));
+        }
+        let is_part = !only.is_empty() || budget.is_some();
+        if let Some(base) = self.rows.iter().find(|row| row.is_first).filter(|_| is_part) {
+            said.push(format!(
+                "\"times as fast\" is beside {}, the first of these stacks.",
+                base.stack
+            ));
+        }
+        said
+    }
+
     fn of_speed(&self) -> Option<String> {
         let (best, base) = (self.best()?, self.rows.iter().find(|row| row.is_first)?);
-        let within = match self.budget {
+        let within = match self.choice.budget {
             Some(budget) => format!(" within {}", self.money(budget)),
             None if best.stack == base.stack => return None,
             None => String::new(),
@@ -306,7 +377,7 @@ impl StackComparison {
 
     /// Within a budget: the fastest that keeps what it promises, if another one is faster.
     fn of_safe(&self) -> Option<String> {
-        self.budget?;
+        self.choice.budget?;
         let keeps = |row: &&StackRow| row.cuts > 0 && row.broken_promises == 0 && !row.is_control;
         let Some(safe) = self.rows.iter().find(keeps) else {
             return Some("No stack within it keeps all that was promised.".to_owned());

@@ -31,7 +31,9 @@ fn comparison(budget: Option<f64>) -> StackComparison {
         row("flash", &[2.0], (Some(90.0), 0)),
         row("disk", &[4.0], (None, 0)),
     ];
-    StackComparison { rows, currency: Some("EUR".into()), budget }
+    let choice = StackChoice { budget, ..StackChoice::default() };
+    let without_price = budget.map(|_| vec!["hdd".to_owned()]).unwrap_or_default();
+    StackComparison { rows, currency: Some("EUR".into()), choice, without_price }
 }
 
 #[test]
@@ -40,6 +42,8 @@ fn prices_are_a_column_and_a_budget_names_two_stacks() {
     for part in [
         "Fastest within 150 EUR is card (<card>, 120.5 EUR): 1.25 s on it, 4.00 s on\ndisk",
         "Fastest whose cuts take nothing promised is flash (<flash>, 90 EUR): 2.00 s",
+        "Without a price, and so left out (1 stack): hdd.\n",
+        "\"times as fast\" is beside disk, the first of these stacks.\n",
         "      EUR\n",
         "    120.5\n",
     ] {
@@ -48,7 +52,8 @@ fn prices_are_a_column_and_a_budget_names_two_stacks() {
     let without = StackComparison {
         rows: vec![row("disk", &[4.0], (None, 0))],
         currency: None,
-        budget: None,
+        choice: StackChoice::default(),
+        without_price: Vec::new(),
     };
     assert!(!without.text().contains("price"), "{}", without.text());
 }
@@ -67,8 +72,9 @@ fn a_budget_keeps_what_is_cheap_enough() {
         .replace("name = \"emmc\"", "name = \"emmc\"\nprice = 20");
     assert!(refused(&priced, 10.0).contains("no stack costs 10 or less; the cheapest costs 20"));
     let kept = scenario(Some((&priced, "mine.toml")), trace, &choice(20.0)).unwrap();
-    let names: Vec<&str> = kept.variants.iter().map(|v| v.name.as_str()).collect();
+    let names: Vec<&str> = kept.scenario.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(names, ["emmc"]);
+    assert_eq!(kept.without_price.len(), 18);
 }
 
 #[test]
@@ -80,6 +86,36 @@ fn a_stack_of_the_kernels_is_not_ranked_beside_models() {
     let refused = scenario(catalogue, Path::new("t.trace"), &StackChoice::default());
     let said = refused.unwrap_err().to_string();
     assert!(said.contains("--stacks: 'peer' of mine.toml has `kernel`"), "{said}");
+}
+
+/// The trace's own table is behind the file's last line.
+#[test]
+fn mistakes_are_in_the_files_own_lines() {
+    let refused = |more: &str| {
+        let text = format!("{STACKS}\n{more}\n");
+        let lines = text.lines().count();
+        let catalogue = Some((text.as_str(), "mine.toml"));
+        let said = scenario(catalogue, Path::new("t.trace"), &StackChoice::default());
+        let said = said.unwrap_err().to_string();
+        let place = said.lines().find_map(|line| line.split_once("mine.toml:")).expect("a place");
+        let line: usize = place.1.split(':').next().unwrap().parse().unwrap();
+        assert!(line + 1 >= lines && line <= lines, "{more}: {lines} lines: {said}");
+        said
+    };
+    assert!(refused("[workload]\ncuts = 3").contains("has no [workload]"));
+    assert!(refused("[[variant]]\nname = \"v").contains("mistake"));
+    assert!(refused("[[variant]]\nnaem = \"v\"").contains("did you mean `name`?"));
+    assert!(refused("cuts = [1,").contains("mistake"));
+}
+
+#[test]
+fn what_the_figures_are_of_is_said() {
+    let mut found = comparison(None);
+    found.choice.cut_off = Some(7);
+    found.choice.flat_out = true;
+    let text = found.sentences().join("\n");
+    assert!(text.contains("cut off: the figures are of the 7 calls"), "{text}");
+    assert!(text.contains("Without the program's own work (--flat-out)"), "{text}");
 }
 
 #[test]

@@ -59,9 +59,9 @@ impl Wrongs {
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn read_text<T>(
-    text: &str,
-    change: impl FnOnce(&mut DeTable<'_>),
+pub fn read_text<'t, T>(
+    text: &'t str,
+    change: impl FnOnce(&mut DeTable<'t>),
     read: impl FnOnce(&Fields<'_>) -> Option<T>,
 ) -> Result<T, Vec<Wrong>> {
     let wrongs = Wrongs::none_in(text);

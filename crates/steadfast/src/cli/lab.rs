@@ -134,13 +134,15 @@ Examples:
   steadfast lab compare --trace app.trace --only disk-7200,disk-7200-nvram
   steadfast lab compare --trace app.trace --report page.html
   steadfast lab compare --trace app.trace --check .
+  steadfast lab compare --catalogue > my-stacks.toml
   steadfast lab compare --trace app.trace --stacks my-stacks.toml --json -
   steadfast lab compare --trace app.trace --stacks priced.toml --budget 500
 
 The calls of the trace are made again on each stack, a model in virtual time,
 and the power is cut in each run. A catalogue is a scenario file without a
-[workload]; the first stack is what the others are compared with. Places are
-ranges where runs with several seeds overlap.
+[workload]; the first stack that is run is what the others are compared with.
+Places are ranges where runs with several seeds overlap. Of a trace that was cut
+off what is there is taken, and the output says so.
 
 Exit status: 0 good, 1 a stack could not be run, 2 used wrongly.")]
     Compare(LabCompare),
@@ -156,8 +158,11 @@ Exit status: 0 good, 1 a stack could not be run, 2 used wrongly.")]
 #[derive(Debug, Args)]
 pub struct LabCompare {
     /// The trace (steadfast trace record)
-    #[arg(long, value_name = "FILE")]
-    pub trace: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "catalogue")]
+    pub trace: Option<PathBuf>,
+    /// Print the program's catalogue of stacks, to be changed and given as --stacks
+    #[arg(long, exclusive = true)]
+    pub catalogue: bool,
     /// A catalogue of stacks [default: the program's]
     #[arg(long, value_name = "FILE")]
     pub stacks: Option<PathBuf>,

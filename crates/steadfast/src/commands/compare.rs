@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use serde_json::json;
 use steadfast_lab::compare::{self, StackChoice, StackComparison};
 use steadfast_lab::{RunOptions, Watch, run_seeds};
+use steadfast_trace::TraceError;
 use steadfast_trace::format::TraceEntry;
 use steadfast_trace::replay::{ReplayPace, TraceFile, TraceSource};
 use steadfast_vfs::bounded;
@@ -25,18 +26,27 @@ const FIRST_SHARE: f64 = 0.8;
 
 /// Runs the trace on all stacks, and prints what was found.
 pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
-    let calls = calls(&args.trace)?;
+    if args.catalogue {
+        out.write_all(compare::STACKS.as_bytes())?;
+        return Ok(CommandEnd::Good);
+    }
+    let file = args.trace.as_deref().context("no trace")?;
+    let (calls, is_cut_off) = calls(file)?;
     let catalogue = args.stacks.as_deref().map(read).transpose()?;
     let catalogue = catalogue.as_ref().map(|(text, origin)| (text.as_str(), origin.as_str()));
-    let choice =
-        StackChoice { flat_out: args.flat_out, only: args.only.clone(), budget: args.budget };
-    let scenario = compare::scenario(catalogue, &args.trace, &choice);
-    let scenario = scenario.map_err(to_anyhow)?;
+    let choice = StackChoice {
+        flat_out: args.flat_out,
+        only: args.only.clone(),
+        budget: args.budget,
+        cut_off: is_cut_off.then_some(calls),
+    };
+    let stacks = compare::scenario(catalogue, file, &choice).map_err(to_anyhow)?;
+    let scenario = &stacks.scenario;
     let json_file = outputs::unless_stdout(args.json.as_ref());
-    let inputs = std::iter::once(&args.trace).chain(&args.stacks);
+    let inputs = args.trace.iter().chain(&args.stacks);
     let wanted = [("--json", json_file), ("--report", args.report.as_deref())];
     let [json_file, page] = outputs::tried(wanted, inputs)?;
-    let checked = args.check.as_deref().map(|folder| check(args, folder)).transpose()?;
+    let checked = args.check.as_deref().map(|folder| check(&choice, file, folder)).transpose()?;
     let options = RunOptions { cuts: args.cuts, ..RunOptions::default() };
     // Cuts are drawn, and more of them of one run say as much as some of each.
     let more_seeds: Vec<u64> = (2..=args.seeds).collect();
@@ -49,20 +59,21 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     };
     let first = if more_seeds.is_empty() { 1.0 } else { FIRST_SHARE };
     let watch = Watch { progress: &part(0.0, first), stop: &stop };
-    let results = run_seeds(&scenario, &options, &[1], &watch);
+    let results = run_seeds(scenario, &options, &[1], &watch);
     let watch = Watch { progress: &part(first, 1.0), stop: &stop };
     let more = match more_seeds.is_empty() || results.is_err() {
         true => None,
-        false => Some(run_seeds(&scenario, &uncut, &more_seeds, &watch)),
+        false => Some(run_seeds(scenario, &uncut, &more_seeds, &watch)),
     };
     progress.finish();
     let results = results.map_err(to_anyhow)?;
     let more = more.transpose().map_err(to_anyhow)?;
-    let compared = StackComparison::new((&scenario, &choice), &results, more.as_ref());
+    let compared = StackComparison::new((&stacks, &choice), &results, more.as_ref());
     let body = || {
-        json!({ "trace": args.trace, "calls": calls, "seeds": args.seeds,
+        json!({ "trace": file, "calls": calls, "cut_off": is_cut_off, "seeds": args.seeds,
+        "flat_out": args.flat_out, "without_price": compared.without_price,
         "sentences": compared.sentences(), "check": checked, "currency": compared.currency,
-        "budget": compared.budget, "stacks": &compared.rows, "notes": results.notes,
+        "budget": args.budget, "stacks": &compared.rows, "notes": results.notes,
         "peak_memory_bytes": super::trace::peak_memory() })
     };
     match &args.json {
@@ -85,7 +96,7 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
         file.write(&written)?;
     }
     if let Some(page) = page {
-        let what = args.trace.file_name().unwrap_or(args.trace.as_os_str());
+        let what = file.file_name().unwrap_or(file.as_os_str());
         page.write(compared.page(&what.to_string_lossy(), &results))?;
     }
     for failure in &results.failures {
@@ -124,9 +135,9 @@ impl FolderCheck {
     }
 }
 
-fn check(args: &LabCompare, folder: &Path) -> Result<FolderCheck> {
-    let source = TraceFile { path: args.trace.clone(), partial: false };
-    let pace = if args.flat_out { ReplayPace::FlatOut } else { ReplayPace::Recorded };
+fn check(choice: &StackChoice, file: &Path, folder: &Path) -> Result<FolderCheck> {
+    let source = TraceFile { path: file.to_owned(), partial: choice.cut_off.is_some() };
+    let pace = if choice.flat_out { ReplayPace::FlatOut } else { ReplayPace::Recorded };
     let (found, end) = in_folder(source, folder, pace)?;
     Ok(FolderCheck {
         folder: folder.to_owned(),
@@ -137,18 +148,23 @@ fn check(args: &LabCompare, folder: &Path) -> Result<FolderCheck> {
 }
 
 /// Reads the whole trace once: what is wrong with it is known before minutes are spent. How many
-/// calls it has.
-fn calls(file: &Path) -> Result<u64, Usage> {
+/// calls it has, and whether it was cut off after them.
+fn calls(file: &Path) -> Result<(u64, bool), Usage> {
     let source = TraceFile { path: file.to_owned(), partial: false };
     let mut trace = source.read().map_err(wrong(file))?;
     let mut calls = 0;
-    while let Some(entry) = trace.next_entry().map_err(wrong(file))? {
-        calls += u64::from(matches!(entry, TraceEntry::Call(_)));
-    }
+    let is_cut_off = loop {
+        match trace.next_entry() {
+            Ok(Some(entry)) => calls += u64::from(matches!(entry, TraceEntry::Call(_))),
+            Ok(None) => break false,
+            Err(TraceError::CutOff { .. }) => break true,
+            Err(e) => return Err(wrong(file)(e)),
+        }
+    };
     if calls == 0 {
         usage!("{}: there is no call in it", file.display());
     }
-    Ok(calls)
+    Ok((calls, is_cut_off))
 }
 
 fn read(file: &Path) -> Result<(String, String), Usage> {

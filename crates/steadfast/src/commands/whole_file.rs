@@ -4,6 +4,7 @@
 pub mod place;
 #[cfg(test)]
 mod races;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 

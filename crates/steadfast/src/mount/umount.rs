@@ -12,6 +12,7 @@ use steadfast_host::mounts;
 use super::control::RunningMount;
 use super::ending::Ending;
 use super::{control, holders};
+use crate::commands::trace::{RECORDING, is_killed};
 use crate::{CommandEnd, Usage, terminal};
 
 /// After this it is said what is waited for, and again when that changes.
@@ -35,7 +36,14 @@ pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<CommandEnd
     let Some(mount) = place.mounted().filter(|m| m.is_ours()) else {
         return Err(not_ours(&place, &at));
     };
-    if !control::is_gone(&at) {
+    let is_recording = mount.source == RECORDING;
+    if !(is_recording && is_killed(&at) || control::is_gone(&at)) {
+        if is_recording {
+            usage!(
+                "{shown}: a program is recorded here (steadfast trace record): end it, or the \
+                 recording (Ctrl-C), and the mount goes with it"
+            );
+        }
         usage!(
             "{shown}: its process ({}) does not answer here; it may be another user's: umount or \
              fusermount3 -u works too, but does not wait for the flush",
@@ -43,9 +51,15 @@ pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<CommandEnd
         );
     }
     steadfast_fuse::unmount_lazily(&at)?;
-    terminal::note(&format!(
-        "{shown}: its process was gone; what was synced is safe, the next mount recovers it"
-    ));
+    let what = match is_recording {
+        true => {
+            "the recording here (steadfast trace record) was killed, and has left its mount: that \
+             is gone now. The files in the folder are as the program has left them; what was \
+             recorded until then is in the trace (steadfast trace show)"
+        }
+        false => "its process was gone; what was synced is safe, the next mount recovers it",
+    };
+    terminal::note(&format!("{shown}: {what}"));
     Ok(CommandEnd::Good)
 }
 

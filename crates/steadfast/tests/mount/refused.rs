@@ -60,7 +60,7 @@ fn a_refused_mount_leaves_the_journal_to_the_next() {
     for (make, word) in [
         // No /dev/fuse; not allowed to mount; no room for the name of the control socket.
         ("touch no && mount --bind no /dev/fuse &&", "there is no /dev/fuse"),
-        ("setpriv --bounding-set=-sys_admin", "mounting at"),
+        ("setpriv --bounding-set=-sys_admin", "--cap-add SYS_ADMIN"),
         ("mkdir -p $PWD/LONG && STEADFAST_RUNTIME_DIR=$PWD/LONG", "control socket"),
     ] {
         let said = refused_within(&b, &make.replace("LONG", LONG), "mount disk.img m");

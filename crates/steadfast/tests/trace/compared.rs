@@ -38,6 +38,29 @@ fn a_comparison_is_the_same_to_the_byte() {
     assert_data_eq!(text, Data::read_from("tests/trace/compared.txt".as_ref(), None));
 }
 
+/// The catalogue that is printed is the one that is used, and what is left of it is said.
+#[test]
+fn a_catalogue_is_copied_and_edited() {
+    let d = Desk::new();
+    fs::write(d.path().join("s.txt"), program(true)).unwrap();
+    d.prints(0, &["trace", "import", "s.txt", "--folder", "/w", "-o", "s.trace"]);
+    let priced = d
+        .prints(0, &["lab", "compare", "--catalogue"])
+        .replace("name = \"nvme\"", "name = \"nvme\"\nprice = 300.0");
+    fs::write(d.path().join("mine.toml"), &priced).unwrap();
+    let mut words = vec!["lab", "compare", "--trace", "s.trace", "--stacks", "mine.toml"];
+    words.extend(["--budget", "400", "--cuts", "0", "--seeds", "1", "--flat-out"]);
+    let text = d.prints(0, &words);
+    let words_of = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in ["left out (19 stacks): disk-7200,", "is beside nvme", "(--flat-out)"] {
+        assert!(words_of.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    fs::write(d.path().join("mine.toml"), priced + "[workload]\ncuts = 1\n").unwrap();
+    let refused = d.prints(2, &words);
+    assert!(refused.contains("has no [workload]"), "{refused}");
+}
+
 /// A cut of a trace is described as that of any other workload.
 #[test]
 fn a_cut_can_be_shown() {

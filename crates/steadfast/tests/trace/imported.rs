@@ -48,6 +48,10 @@ fn fios_logs() {
     for trace in ["2.trace", "3.trace"] {
         d.prints(0, &["trace", "replay", trace, "."]);
     }
+    assert!(out.contains("/t/f is _t_f"), "{out}");
+    fs::write(d.path().join("passwd"), "fio version 2 iolog\n/etc/passwd read 0 512\n").unwrap();
+    let refused = d.prints(2, &["trace", "import", "passwd", "-o", "n.trace"]);
+    assert!(refused.contains("passwd: line 2: '/etc/passwd' was not added before"), "{refused}");
     let both = d.prints(2, &["trace", "import", "two", "three", "-o", "n.trace"]);
     assert!(both.contains("cannot be brought together"), "{both}");
 }
@@ -64,7 +68,10 @@ CPU0 (8,0):
 ";
     fs::write(d.path().join("b.txt"), text).unwrap();
     let out = d.prints(0, &["trace", "import", "b.txt", "-o", "b.trace"]);
-    assert!(out.contains("3 calls from blkparse") && out.contains("1 x no event"), "{out}");
+    assert!(
+        out.contains("3 calls from blkparse") && out.contains("1 x, b.txt:5: no event"),
+        "{out}"
+    );
     let calls = d.prints(0, &["trace", "show", "--calls", "b.trace"]);
     assert!(calls.contains("4096 at 1048576") && calls.contains("fdatasync"), "{calls}");
     d.prints(0, &["trace", "replay", "b.trace", "."]);

@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use steadfast_suite::output;
 
 use super::{Desk, LIMIT, NOBODY, has_fuse};
 
@@ -148,6 +149,135 @@ fn what_was_recorded_until_ctrl_c_is_kept() {
     );
     d.prints(0, &["trace", "replay", "t.trace", "."]);
     assert!(!d.path().join("c").exists());
+}
+
+/// Nobody could write a last line: what was recorded is there all the same, and can be used.
+#[test]
+fn what_was_recorded_before_a_kill_is_kept() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    let work = d.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let script = "echo a > a; mv a b; sleep 60; echo c > c";
+    let words = ["trace", "record", "-o", "t.trace", "--folder", "work", "--", "sh", "-c", script];
+    let mut child = d.command(&words).process_group(0).spawn().unwrap();
+    let is_written = || {
+        let shown = d.run(&["trace", "show", "t.trace"]);
+        String::from_utf8_lossy(&shown.stdout).contains("rename")
+    };
+    let end = Instant::now() + LIMIT;
+    while !is_written() {
+        assert!(Instant::now() < end, "nothing is written");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let says = |status: i32, words: &[&str]| {
+        let out = output(LIMIT, &mut d.command(words)).unwrap();
+        assert_eq!(out.status.code(), Some(status), "{words:?}: {out:?}");
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    let refused = says(2, &["umount", "work"]);
+    assert!(refused.contains("a program is recorded here"), "{refused}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
+    let again = says(2, &["trace", "record", "-o", "u.trace", "--folder", "work", "--", "true"]);
+    assert!(again.contains("an earlier recording was killed"), "{again}");
+    let away = says(0, &["umount", "work"]);
+    assert!(away.contains("are as the program has left them"), "{away}");
+    assert_eq!(fs::read(work.join("b")).unwrap(), b"a\n");
+    let whole = fs::read(d.path().join("t.trace")).unwrap();
+    let shown = d.prints(0, &["trace", "show", "t.trace"]);
+    assert!(shown.contains("rename") && shown.contains("cut off   its last line"), "{shown}");
+    let compare = ["lab", "compare", "--only", "nvme", "--cuts", "0", "--trace", "t.trace"];
+    let compared = d.prints(0, &compare);
+    assert!(compared.contains("The trace was cut off: the figures are of"), "{compared}");
+    let asked = d.prints(2, &["trace", "replay", "t.trace", "."]);
+    assert!(asked.contains("--partial"), "{asked}");
+    d.prints(0, &["trace", "replay", "--partial", "t.trace", "."]);
+    // A frame that is not whole.
+    fs::write(d.path().join("t.trace"), [&whole[..], &whole[..whole.len() / 2]].concat()).unwrap();
+    let shown = d.prints(0, &["trace", "show", "t.trace"]);
+    assert!(shown.contains("rename") && shown.contains("cut off"), "{shown}");
+}
+
+/// The program goes on, and so does what was written before.
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_program() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    let script = "echo first > first; sleep 0.6; i=0; while [ $i -lt 3000 ]; do echo $i > f$i; \
+                  i=$((i+1)); done; echo ok > end";
+    for (status, expected) in [(0, 2), (7, 7)] {
+        // The limit is of the trace's file, in units of 512 bytes: it is as if the disk were full.
+        let limited = format!(
+            "ulimit -f 24; exec {} trace record -o t.trace --folder work -- sh -c '{script}; exit \
+             {status}'",
+            env!("CARGO_BIN_EXE_steadfast")
+        );
+        let _ = fs::remove_dir_all(d.path().join("work"));
+        fs::create_dir(d.path().join("work")).unwrap();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &limited]).current_dir(d.path());
+        let out = output(LIMIT, &mut command).unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(expected), "{said}");
+        for part in [
+            "t.trace: File too large",
+            "make room, or name a file elsewhere",
+            "note: t.trace cannot",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(said.contains(&format!("(status {status})")), "{said}");
+        assert_eq!(fs::read(d.path().join("work/end")).unwrap(), b"ok\n");
+        let shown = d.prints(0, &["trace", "show", "t.trace"]);
+        assert!(shown.contains("cut off") && shown.contains("create"), "{shown}");
+    }
+}
+
+/// The trace is in the folder that is recorded, as it is without --folder.
+#[test]
+fn a_program_that_removes_all_files_does_not_remove_its_trace() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    fs::write(d.path().join("old"), "old").unwrap();
+    let program = ["sh", "-c", "sleep 0.5; rm -f *; sleep 0.5; rm -f *"];
+    d.records(0, &["-o", "t.trace"], &program);
+    assert!(!d.path().join("old").exists());
+    assert!(d.prints(0, &["trace", "show", "t.trace"]).contains("unlink"));
+}
+
+/// A signal removes what a replay has made, whatever it does at that moment.
+#[test]
+fn a_replay_that_is_stopped_leaves_nothing() {
+    let d = Desk::new();
+    let mut log = "fio version 2 iolog\nf add\nf open\n".to_owned();
+    (0..300).for_each(|n| log += &format!("f wait {} 0\nf write 0 4096\n", n * 100));
+    fs::write(d.path().join("log"), log).unwrap();
+    d.prints(0, &["trace", "import", "log", "-o", "t.trace"]);
+    let below = d.path().join("below");
+    for signal in [Signal::INT, Signal::TERM] {
+        fs::create_dir_all(&below).unwrap();
+        let mut child = d.command(&["trace", "replay", "t.trace", "below"]).spawn().unwrap();
+        let end = Instant::now() + LIMIT;
+        let is_made = || {
+            let mut all = fs::read_dir(&below).unwrap().flatten();
+            all.any(|made| made.path().join("f").exists())
+        };
+        while !is_made() {
+            assert!(Instant::now() < end, "it makes nothing");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(128 + signal.as_raw()));
+        assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
+    }
 }
 
 /// As where udev has set up /dev/fuse, through fusermount3.

@@ -47,20 +47,21 @@ fn event(line: &str) -> Option<BlockEvent<'_>> {
 /// Reads all lines.
 pub(super) fn read(lines: &[String], build: &mut TraceBuild) {
     let (file, handle) = (build.file(DEVICE, FileKind::Regular), build.new_handle());
-    // Requests that are under way: when they began, by what they are.
-    let mut begun: HashMap<(u64, u64), (u64, u32)> = HashMap::new();
+    // Requests that are under way: when they began, by whom and in which line, by what they are.
+    let mut begun: HashMap<(u64, u64), (u64, u32, u64)> = HashMap::new();
     let mut is_open = false;
     for line in lines {
+        let number = build.next_line();
         let Some(event) = event(line) else {
             build.leave_out("no event");
             continue;
         };
         let request = (event.sector, event.sectors);
         match event.action {
-            "Q" => drop(begun.insert(request, (event.ns, event.process))),
-            "D" => drop(begun.entry(request).or_insert((event.ns, event.process))),
+            "Q" => drop(begun.insert(request, (event.ns, event.process, number))),
+            "D" => drop(begun.entry(request).or_insert((event.ns, event.process, number))),
             "C" => {
-                let Some((start, process)) = begun.remove(&request) else {
+                let Some((start, process, _)) = begun.remove(&request) else {
                     build.leave_out("completed, and its beginning is not there");
                     continue;
                 };
@@ -71,7 +72,7 @@ pub(super) fn read(lines: &[String], build: &mut TraceBuild) {
                         flags: vec![CallFlag::Read, CallFlag::Write, CallFlag::Direct],
                         ..TraceCall::new(CallOp::Open, process, start, start)
                     };
-                    build.calls.push(TraceCall { file: Some(file), handle: Some(handle), ..open });
+                    build.add(TraceCall { file: Some(file), handle: Some(handle), ..open });
                 }
                 let Some(op) = op_of(event.rwbs, event.sectors) else {
                     build.leave_out(format!("`{}`, which is not known", event.rwbs));
@@ -93,12 +94,12 @@ pub(super) fn read(lines: &[String], build: &mut TraceBuild) {
                     CallOp::Punch => build.had(file, call.offset.saturating_add(call.len)),
                     _ => (call.offset, call.len) = (0, 0),
                 }
-                build.calls.push(call);
+                build.add(call);
             }
             other => build.leave_out(format!("action {other}")),
         }
     }
-    begun.values().for_each(|_| build.leave_out("not completed"));
+    build.leave_out_lines(begun.into_values().map(|(.., line)| line), "not completed");
 }
 
 fn op_of(rwbs: &str, sectors: u64) -> Option<CallOp> {
@@ -115,6 +116,7 @@ fn op_of(rwbs: &str, sectors: u64) -> Option<CallOp> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::build::LeftOutPlaces;
     use super::*;
 
     #[test]
@@ -130,6 +132,7 @@ CPU0 (8,0):
  Reads Queued:           1,        8KiB";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut build = TraceBuild::default();
+        build.at = Some((0, 0));
         read(&lines, &mut build);
         let found: Vec<(CallOp, u64, u64, u64)> =
             build.calls.iter().map(|c| (c.op, c.offset, c.start, c.end)).collect();
@@ -142,6 +145,8 @@ CPU0 (8,0):
             ]
         );
         assert_eq!(build.calls[2].flags, [CallFlag::Dsync]);
-        assert_eq!(build.left_out, [("no event".into(), 2), ("not completed".into(), 1)].into());
+        let places = |lines, first| LeftOutPlaces { lines, first: Some((0, first)) };
+        let expected = [("no event", places(2, 7)), ("not completed", places(1, 6))];
+        assert_eq!(build.left_out, expected.map(|(why, places)| (why.to_owned(), places)).into());
     }
 }

@@ -5,18 +5,27 @@ use std::io::Write;
 
 use crate::error::Result;
 use crate::format::{
-    CallOp, FileKind, FileState, ROOT, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread,
-    name_text,
+    FileKind, FileState, ROOT, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread, name_text,
 };
 use crate::order::CallOrder;
-use crate::reader::{BYTES_MAX, LEN_MAX, TIME_MAX};
+use crate::reader::{BYTES_MAX, TIME_MAX, can_be};
 use crate::writer::TraceWriter;
+
+/// Lines of one kind of which nothing is in the trace: how many, and the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LeftOutPlaces {
+    pub lines: u64,
+    /// As [`TraceBuild::at`]; `None`: it is seen only when all are read.
+    pub first: Option<(usize, u64)>,
+}
 
 /// What has been read so far.
 #[derive(Default)]
 pub(super) struct TraceBuild {
     pub calls: Vec<TraceCall>,
-    pub left_out: BTreeMap<String, u64>,
+    pub left_out: BTreeMap<String, LeftOutPlaces>,
+    /// Which input is read, and which line of it, from 1.
+    pub at: Option<(usize, u64)>,
     threads: BTreeMap<u32, TraceThread>,
     /// Of each process those that it waited for.
     waited: HashMap<u32, Vec<u32>>,
@@ -66,7 +75,31 @@ impl TraceBuild {
 
     /// A line of which nothing is in the trace.
     pub fn leave_out(&mut self, why: impl Into<String>) {
-        *self.left_out.entry(why.into()).or_default() += 1;
+        let kind = self.left_out.entry(why.into()).or_default();
+        kind.lines += 1;
+        kind.first = kind.first.into_iter().chain(self.at).min();
+    }
+
+    /// The same of lines that were waited for in vain.
+    pub fn leave_out_lines(&mut self, lines: impl Iterator<Item = u64>, why: &str) {
+        for line in lines {
+            self.at = self.at.map(|(input, _)| (input, line));
+            self.leave_out(why);
+        }
+    }
+
+    /// The next line is read.
+    pub fn next_line(&mut self) -> u64 {
+        self.at = self.at.map(|(input, line)| (input, line + 1));
+        self.at.map_or(0, |(_, line)| line)
+    }
+
+    /// A call; one that a trace cannot have is left out.
+    pub fn add(&mut self, call: TraceCall) {
+        match can_be(&call) {
+            Ok(()) => self.calls.push(call),
+            Err(_) => self.leave_out("an offset, a length or a name that cannot be"),
+        }
     }
 
     pub fn new_handle(&mut self) -> u64 {
@@ -142,12 +175,11 @@ impl TraceBuild {
         self.calls.retain_mut(|call| {
             call.start -= first;
             call.end = call.end.saturating_sub(first).max(call.start);
-            let most =
-                if matches!(call.op, CallOp::Read | CallOp::Write) { LEN_MAX } else { BYTES_MAX };
-            call.end <= TIME_MAX && call.offset <= BYTES_MAX && call.len <= most
+            call.end <= TIME_MAX
         });
+        self.at = None;
         for _ in self.calls.len()..before {
-            self.leave_out("a time, an offset or a length that cannot be");
+            self.leave_out("a time that cannot be");
         }
     }
 

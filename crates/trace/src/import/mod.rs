@@ -8,6 +8,7 @@ mod strace;
 mod strace_calls;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
@@ -48,10 +49,29 @@ pub struct ImportSummary {
     pub source: TraceOrigin,
     /// Calls in the trace.
     pub calls: u64,
-    /// Lines of which nothing is in the trace: why, and how many.
-    pub left_out: BTreeMap<String, u64>,
+    /// Lines of which nothing is in the trace, by why.
+    pub left_out: BTreeMap<String, LeftOutLines>,
     /// Said of it.
     pub notes: Vec<String>,
+}
+
+/// Lines of one kind of which nothing is in the trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutLines {
+    /// How many.
+    pub lines: u64,
+    /// The first one, as `FILE:LINE`; `None`: it is no line of its own that is wrong.
+    pub first: Option<String>,
+}
+
+impl fmt::Display for LeftOutLines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.first {
+            Some(first) if self.lines == 1 => write!(f, "1 x, {first}"),
+            Some(first) => write!(f, "{} x, first {first}", self.lines),
+            None => write!(f, "{} x", self.lines),
+        }
+    }
 }
 
 /// What an input is, by its first line that says so.
@@ -75,7 +95,9 @@ pub fn import(
     let mut build = TraceBuild::default();
     let mut form: Option<(TextForm, String)> = None;
     let (mut names, mut notes) = (Vec::new(), Vec::new());
-    for mut input in inputs {
+    let mut log_names = fio_log::LogNames::default();
+    for (number, mut input) in inputs.into_iter().enumerate() {
+        build.at = Some((number, 0));
         let wrong =
             |what: String| TraceError::NotImported(format!("{}: {what}", input.name.display()));
         let lines = lines(&mut input.text).map_err(|e| wrong(e.to_string()))?;
@@ -94,7 +116,9 @@ pub fn import(
             TextForm::Strace => strace::read(&lines, &options.folder, &mut build).map_err(wrong)?,
             TextForm::FioLog(version) => {
                 let unit = (version, options.unit_ns, input.written_seconds);
-                notes.extend(fio_log::read(&lines, unit, &mut build).map_err(wrong)?);
+                notes.extend(
+                    fio_log::read(&lines, unit, &mut log_names, &mut build).map_err(wrong)?,
+                );
             }
             TextForm::Blkparse => blkparse::read(&lines, &mut build),
         }
@@ -113,12 +137,17 @@ pub fn import(
         names: NameForm::Kept,
         not_seen: form.not_seen().iter().map(|&what| what.to_owned()).collect(),
     };
+    notes.extend(log_names.note());
     build.put_in_order();
-    let left_out = std::mem::take(&mut build.left_out);
+    let place = |(input, line)| Some(format!("{}:{line}", header.program.get(input)?));
+    let kinds = std::mem::take(&mut build.left_out).into_iter();
+    let left_out: BTreeMap<String, LeftOutLines> = kinds
+        .map(|(why, of)| (why, LeftOutLines { lines: of.lines, first: of.first.and_then(place) }))
+        .collect();
     let calls = build.write(&header, out)?;
     if calls == 0 {
-        let kinds: Vec<String> = left_out.iter().map(|(why, n)| format!("{n} x {why}")).collect();
-        return Err(TraceError::NotImported(format!("no line is a call ({})", kinds.join(", "))));
+        let kinds: Vec<String> = left_out.iter().map(|(why, of)| format!("{of}: {why}")).collect();
+        return Err(TraceError::NotImported(format!("no line is a call ({})", kinds.join("; "))));
     }
     Ok(ImportSummary { source: form.source(), calls, left_out, notes })
 }

@@ -36,9 +36,10 @@ pub(super) fn read(lines: &[String], folder: &Path, build: &mut TraceBuild) -> R
         return Err("name the folder that counts (--folder DIR)".into());
     }
     let mut processes = Processes::new(folder);
-    // Of each thread the call that has not returned: when it began, and its text.
-    let mut begun: HashMap<u32, (u64, String)> = HashMap::new();
+    // Of each thread the call that has not returned: when it began, its text, and its line.
+    let mut begun: HashMap<u32, (u64, String, u64)> = HashMap::new();
     for line in lines {
+        let number = build.next_line();
         let Some((thread, time, rest)) = head(line) else {
             build.leave_out("no line of strace -f -ttt");
             continue;
@@ -51,14 +52,14 @@ pub(super) fn read(lines: &[String], folder: &Path, build: &mut TraceBuild) -> R
             continue;
         }
         if let Some(text) = rest.strip_suffix("<unfinished ...>") {
-            begun.insert(thread, (time, text.trim_end().to_owned()));
+            begun.insert(thread, (time, text.trim_end().to_owned(), number));
             continue;
         }
         let (time, text) = match rest.strip_prefix("<... ").and_then(|r| r.split_once(" resumed>"))
         {
             None => (time, rest.to_owned()),
             Some((_, more)) => match begun.remove(&thread) {
-                Some((time, text)) => (time, format!("{text}{more}")),
+                Some((time, text, _)) => (time, format!("{text}{more}")),
                 // --seccomp-bpf: what is not traced is not begun.
                 None => {
                     build.leave_out("resumed, and its beginning is not there");
@@ -74,7 +75,7 @@ pub(super) fn read(lines: &[String], folder: &Path, build: &mut TraceBuild) -> R
             }),
         }
     }
-    begun.values().for_each(|_| build.leave_out("has not returned"));
+    build.leave_out_lines(begun.into_values().map(|(.., line)| line), "has not returned");
     Ok(())
 }
 

@@ -108,7 +108,7 @@ impl Processes {
                     return None;
                 }
                 let (file, handle) = (Some(description.file), Some(description.handle));
-                build.calls.push(TraceCall { file, handle, ..new(CallOp::Close) });
+                build.add(TraceCall { file, handle, ..new(CallOp::Close) });
             }
             "read" | "pread64" | "readv" | "preadv" | "preadv2" | "write" | "pwrite64"
             | "writev" | "pwritev" | "pwritev2" => return self.moved_bytes(process, call, build),
@@ -144,9 +144,9 @@ impl Processes {
                 if op == CallOp::Truncate && call.result == 0 {
                     description.size = offset;
                 }
-                build.calls.push(TraceCall { file, handle, offset, len, ..new(op) });
+                build.add(TraceCall { file, handle, offset, len, ..new(op) });
             }
-            "sync" | "syncfs" => build.calls.push(new(CallOp::Sync)),
+            "sync" | "syncfs" => build.add(new(CallOp::Sync)),
             "unlink" | "rmdir" | "mkdir" | "unlinkat" | "mkdirat" | "rename" | "renameat"
             | "renameat2" | "link" | "linkat" | "symlink" | "symlinkat" | "truncate" => {
                 return self.named(process, call, build);
@@ -157,7 +157,7 @@ impl Processes {
             "getdents64" => {
                 let place = self.description(process, number(0)?)?;
                 let file = Some(self.descriptions[place].file);
-                build.calls.push(TraceCall { file, ..new(CallOp::List) });
+                build.add(TraceCall { file, ..new(CallOp::List) });
             }
             _ => return None,
         }
@@ -251,7 +251,7 @@ impl Processes {
             (made.dir, made.name) = build.place(&path).map(|(dir, name)| (Some(dir), name))?;
             made.op = CallOp::Lookup;
             made.flags.clear();
-            build.calls.push(made);
+            build.add(made);
             return Some(());
         }
         let is_new = is("O_CREAT") && known.is_none();
@@ -287,7 +287,7 @@ impl Processes {
         self.processes.get_mut(&process)?.open.insert(call.result, place);
         (made.file, made.handle) = (Some(file), Some(handle));
         if !is_folder {
-            build.calls.push(made);
+            build.add(made);
         }
         Some(())
     }
@@ -331,7 +331,7 @@ impl Processes {
             let all = [("RWF_DSYNC", CallFlag::Dsync), ("RWF_SYNC", CallFlag::Sync)];
             made.flags.extend(all.iter().filter(|(word, _)| last.contains(word)).map(|(_, f)| *f));
         }
-        build.calls.push(made);
+        build.add(made);
         Some(())
     }
 
@@ -462,7 +462,7 @@ impl Processes {
                 }
             }
         }
-        build.calls.push(made);
+        build.add(made);
         Some(())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Result, TraceError};
 use crate::format::{FileState, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread, Trip};
@@ -16,6 +16,8 @@ use crate::writer::TraceWriter;
 const ON_THE_WAY: usize = 1 << 16;
 /// How often the thread looks for calls.
 const LOOK: Duration = Duration::from_millis(2);
+/// What was recorded longer ago is in the file, however little it is.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
 
 /// A call, and its place in the order of all.
 pub(super) struct FinishedCall {
@@ -63,16 +65,20 @@ impl TraceQueue {
     fn send(&self, message: QueueMessage) {
         loop {
             let mut way = self.way.lock().unwrap_or_else(PoisonError::into_inner);
-            // A thread that is gone has failed, and `end` says why.
-            if way.len() < ON_THE_WAY || self.is_gone() {
+            if way.len() < ON_THE_WAY {
                 return way.push(message);
+            }
+            // It has failed, and `end` says why. Nobody takes these any more.
+            if self.is_gone() {
+                return;
             }
             drop(way);
             std::thread::sleep(LOOK);
         }
     }
 
-    fn is_gone(&self) -> bool {
+    /// Whether nothing is written any more.
+    pub fn is_gone(&self) -> bool {
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         writing.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -124,6 +130,7 @@ impl OutputOrder {
         mut header: TraceHeader,
     ) -> Result<RecordingSummary> {
         let (mut ordered, mut output) = (OutputOrder::default(), None);
+        let mut written = Instant::now();
         let mut out = Some(out);
         loop {
             let some =
@@ -168,6 +175,12 @@ impl OutputOrder {
                 if let Some((writer, order)) = &mut output {
                     ordered.write_out(writer, order)?;
                 }
+            }
+            if let Some((writer, _)) = &mut output
+                && written.elapsed() >= WRITTEN_WITHIN
+            {
+                writer.write_through()?;
+                written = Instant::now();
             }
         }
     }

@@ -9,6 +9,8 @@ mod value;
 
 use std::time::Duration;
 
+use steadfast_vfs::options::slip_of;
+
 use super::job_file::{JobSection, JobSetting};
 use super::wrong::JobFileError;
 use crate::places::Distribution;
@@ -198,6 +200,12 @@ pub fn row(name: &str) -> Option<&'static OptionRow> {
     rows().find(|row| row.name == name || row.aliases.contains(&name))
 }
 
+/// The option that was meant where a name is none of fio's, but for a slip.
+pub fn meant(name: &str) -> Option<&'static str> {
+    let known = rows().flat_map(|row| row.aliases.iter().copied().chain([row.name]));
+    slip_of(name, known).filter(|_| row(name).is_none() && left_out::why_not(name).is_none())
+}
+
 /// What the sections mean.
 ///
 /// # Errors
@@ -219,7 +227,7 @@ pub fn described(sections: Vec<JobSection>) -> Result<Vec<JobDescription>, JobFi
             };
             match told {
                 Err(what) if is_known(&what) => {}
-                Err(what) if row(&setting.name).is_none() => {
+                Err(what) if row(&setting.name).is_none() && meant(&setting.name).is_none() => {
                     wrong.note_unsupported(&setting.at, what);
                 }
                 Err(what) => wrong.note(&setting.at, what),
@@ -236,6 +244,9 @@ pub fn described(sections: Vec<JobSection>) -> Result<Vec<JobDescription>, JobFi
 fn told(options: &mut JobOptions, setting: &JobSetting) -> Result<Option<String>, String> {
     let name = &setting.name;
     let Some(row) = row(name) else {
+        if let Some(meant) = meant(name) {
+            return Err(format!("option '{name}' is unknown: did you mean {meant}?"));
+        }
         let why = left_out::why_not(name).map_or_else(String::new, |why| format!(": {why}"));
         return Err(format!("option '{name}' of fio is not supported{why}"));
     };

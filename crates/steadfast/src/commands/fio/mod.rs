@@ -138,6 +138,9 @@ fn date() -> Result<RunDate> {
 fn help(name: &str, out: &mut dyn Write) -> Result<CommandEnd> {
     if name != "all" {
         let Some(row) = options::row(name) else {
+            if let Some(meant) = options::meant(name) {
+                usage!("fio: option '{name}' is unknown: did you mean {meant}?");
+            }
             usage!("fio: option '{name}' is not supported; --cmdhelp all lists those that are");
         };
         writeln!(out, "{:>10}: {}", row.name, row.help)?;

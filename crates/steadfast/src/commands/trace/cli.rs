@@ -17,9 +17,13 @@ Examples:
 The program runs as it is, with its children; what it does in the folder is
 recorded, what it does elsewhere is not. No contents are kept. Needs FUSE
 (package fuse3), not root. Ctrl-C ends the program; what was recorded so far is
-kept.
+kept. The trace is written while the program runs: if this command is killed,
+what there is can be shown and compared (then `steadfast umount DIR` takes away
+what it has mounted). A program that reads all of its folder may see the file
+there, too: name one elsewhere (-o ../app.trace).
 
-Exit status: that of the program; 2 where it could not be recorded.")]
+Exit status: that of the program; 2 where it could not be recorded, also where
+the program ended with 0 and the disk of the trace was full.")]
     Record(TraceRecord),
     /// Make a trace of strace's text, of fio's logs, of blkparse's text
     #[command(after_help = "\
@@ -30,7 +34,8 @@ Examples:
   blkparse -i sda > sda.txt; steadfast trace import sda.txt -o sda.trace
 
 What a file is, is seen from its lines. Lines of which nothing is in the trace
-are counted by their kind.")]
+are counted by their kind, with the first line of each. What fio refuses in a
+log is refused; a trim becomes a punched hole.")]
     Import(TraceImport),
     /// Show what a trace holds
     #[command(after_help = "\
@@ -110,7 +115,7 @@ pub struct TraceShow {
     /// A line for each call
     #[arg(long, conflicts_with = "json")]
     pub calls: bool,
-    /// Of a trace that was cut off, what is there
+    /// Of a trace that is damaged, what is before that
     #[arg(long)]
     pub partial: bool,
     /// Print as JSON

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 use steadfast_trace::TraceError;
-use steadfast_trace::import::{ImportOptions, TextInput, import};
+use steadfast_trace::import::{ImportOptions, LeftOutLines, TextInput, import};
 
 use super::cli::{TimeUnit, TraceImport};
 use crate::commands::lab::outputs;
@@ -36,21 +36,23 @@ pub fn run(args: &TraceImport, out: &mut dyn Write) -> Result<CommandEnd> {
     })?;
     output.write(&written)?;
     if args.json {
+        let of = |of: fn(&LeftOutLines) -> serde_json::Value| -> serde_json::Map<String, _> {
+            found.left_out.iter().map(|(why, lines)| (why.clone(), of(lines))).collect()
+        };
         let body = json!({ "source": found.source, "calls": found.calls,
-            "left_out": found.left_out, "notes": found.notes });
+            "left_out": of(|of| of.lines.into()), "left_out_first": of(|of| json!(of.first)),
+            "notes": found.notes });
         document::print(out, "steadfast-trace-import", 1, body)?;
         return Ok(CommandEnd::Good);
     }
     let what = format!("{} from {}", counted(found.calls, "call"), found.source);
     writeln!(out, "{what} in {}", args.output.display())?;
     found.notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
-    let lines: u64 = found.left_out.values().sum();
+    let lines: u64 = found.left_out.values().map(|of| of.lines).sum();
     if lines > 0 {
         writeln!(out, "{} not in the trace:", counted(lines, "line"))?;
     }
-    for (why, n) in &found.left_out {
-        writeln!(out, "  {n} x {why}")?;
-    }
+    found.left_out.iter().try_for_each(|(why, of)| writeln!(out, "  {of}: {why}"))?;
     Ok(CommandEnd::Good)
 }
 

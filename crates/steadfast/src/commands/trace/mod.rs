@@ -5,6 +5,7 @@ mod elsewhere;
 mod import;
 mod record;
 mod replay;
+mod replay_folder;
 mod show;
 
 use std::io::Write;
@@ -15,6 +16,7 @@ use steadfast_trace::TraceError;
 
 use crate::{CommandEnd, Usage};
 use cli::TraceCommand;
+pub use record::{RECORDING, is_killed};
 pub use replay::{in_folder, peak_memory};
 
 /// Runs one of the commands.

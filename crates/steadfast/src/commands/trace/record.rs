@@ -1,7 +1,5 @@
 //! `steadfast trace record`: the folder is mounted over itself, and what passes through is noted.
 
-use std::fs::File;
-use std::io::{BufWriter, Seek};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -9,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_fuse::{FuseMount, MountError, Options, Serving, is_dead};
+use steadfast_fuse::{FuseMount, MountError, Options, Serving};
+use steadfast_trace::TraceError;
 use steadfast_trace::format::{FORMAT, NameForm, TraceHeader, TraceOrigin, Trip, VERSION};
 use steadfast_trace::record::{RecordedFs, RecordingSummary};
 use steadfast_vfs::{FileSystem, HostFs};
@@ -20,11 +20,11 @@ use super::cli::TraceRecord;
 use super::elsewhere::OutsideFiles;
 use crate::commands::crash::stops;
 use crate::commands::lab::outputs::Output;
-use crate::commands::whole_file;
+use crate::commands::whole_file::stream::StreamFile;
 use crate::{CommandEnd, Usage, terminal};
 
 /// How the table of mounts calls it.
-const SOURCE: &str = "trace-record";
+pub const RECORDING: &str = "trace-record";
 /// How often the program is looked after.
 const PAUSE: Duration = Duration::from_millis(2);
 /// How long a program is waited for that was asked to end.
@@ -37,22 +37,21 @@ const NAMED: usize = 5;
 /// Records, and ends as the program does.
 pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
     let folder = folder_of(args)?;
-    let output = Output::tried("-o", &args.output)?;
+    Output::tried("-o", &args.output)?;
     let (name, arguments) = args.program.split_first().context("no program")?;
     let program = found(name)?;
-    // Opened before the folder is covered: what is written there passes through no mount.
-    let beside =
-        args.output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = tempfile::tempfile_in(beside).or_else(|_| tempfile::tempfile())?;
+    // Found before the folder is covered: what is written there passes through no mount.
+    let written = StreamFile::at(&args.output).map_err(|e| refused(&args.output, e))?;
     let host = HostFs::open(&folder).map_err(|e| refused(&folder, e))?;
-    let writer = BufWriter::new(written.try_clone()?);
-    let recorded = RecordedFs::new(Arc::new(host), Box::new(writer), header(args));
+    let recorded = RecordedFs::new(Arc::new(host), Box::new(written), header(args));
     let recorded = Arc::new(recorded.map_err(|e| refused(&folder, e))?);
     let stops = stops::on_signals("stopping the program; what was recorded is kept")?;
     let served = Arc::clone(&recorded) as Arc<dyn FileSystem>;
     let mounted = FuseMount::new(served, &folder, &options(args));
     // Status 1 is for what was found: this is not.
-    let mounted = mounted.map_err(|e| Usage(format!("nothing was recorded: {e}")))?;
+    let mounted = mounted.map_err(|e| {
+        Usage(format!("nothing was recorded: {}", terminal::with_causes(&e.into())))
+    })?;
     let mut serving = mounted.serve_beside()?;
     let probed = recorded.probe(&folder).map_err(anyhow::Error::from);
     let ran = probed.and_then(|trip| {
@@ -61,33 +60,52 @@ pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
         command.args(arguments).current_dir(&folder);
         let child = command.spawn().map_err(|e| Usage(format!("{name}: {e}")))?;
         let elsewhere = OutsideFiles::look(child.id(), &folder);
-        let ended = wait(child, &stops);
+        let ended = wait(child, (&recorded, &args.output), &stops);
         Ok((trip, ended, elsewhere.end()))
     });
     let at = recorded.time();
     let left = unmount(&mut serving, &stops);
     let (trip, (status, interrupted), elsewhere) = ran?;
-    left?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     let whole = recorded.end(at, code, interrupted);
-    let whole = whole.map_err(|e| Usage(format!("writing the trace: {e}")))?;
-    // Status 1 is for what was found: this is not.
-    keep(&output, written).map_err(|e| Usage(terminal::with_causes(&e)))?;
+    left?;
     stops::end_with_signals();
-    report(args, &whole, &trip, &elsewhere);
-    Ok(match code.and_then(|code| u8::try_from(code).ok()) {
+    // A program's own failure counts more than ours.
+    let end = match code.and_then(|code| u8::try_from(code).ok()) {
+        Some(0) if whole.is_err() => CommandEnd::Status(2),
         Some(0) => CommandEnd::Good,
         Some(code) => CommandEnd::Status(code),
         None => CommandEnd::Problem,
-    })
+    };
+    match whole {
+        Ok(whole) => report(args, &whole, &trip, &elsewhere),
+        Err(e) => terminal::error(&unwritten(&args.output, &e, code)),
+    }
+    Ok(end)
+}
+
+/// The program has ended, and not all that it did is in the trace.
+fn unwritten(output: &Path, e: &TraceError, code: Option<i32>) -> anyhow::Error {
+    let (output, code) = (output.display(), code.unwrap_or(1));
+    anyhow!(
+        "cannot write {output}: {e}; the recording ends there, and the program has run to its end \
+         (status {code}): make room, or name a file elsewhere (-o), and record it again; \
+         `steadfast trace show {output}` shows what was written before"
+    )
+}
+
+/// Whether a recording's mount is there, and its process is gone: the kernel may go on telling the
+/// attributes of the folder, and asks for this.
+pub fn is_killed(folder: &Path) -> bool {
+    rustix::fs::statfs(folder).err() == Some(Errno::NOTCONN)
 }
 
 fn folder_of(args: &TraceRecord) -> Result<PathBuf, Usage> {
     let given = args.folder.as_deref().unwrap_or(Path::new("."));
-    if is_dead(given) {
+    if is_killed(given) {
         usage!(
-            "{}: an earlier recording's mount is still there, but its process is gone; take it \
-             away first (steadfast umount)",
+            "{0}: an earlier recording was killed and has left its mount; the files below are \
+             intact: take the mount away (steadfast umount {0})",
             given.display()
         );
     }
@@ -109,7 +127,11 @@ fn refused(folder: &Path, e: impl std::fmt::Display) -> Usage {
 fn found(name: &str) -> Result<PathBuf, Usage> {
     let path = Path::new(name);
     match name.contains('/') {
-        true => path.canonicalize().map_err(|e| Usage(format!("{name}: {e}"))),
+        // Not where a link leads: a program may go by its name.
+        true => path
+            .metadata()
+            .and_then(|_| std::path::absolute(path))
+            .map_err(|e| Usage(format!("{name}: {e}"))),
         false => Ok(path.to_owned()),
     }
 }
@@ -145,7 +167,7 @@ fn program(args: &TraceRecord) -> Vec<String> {
 
 fn options(args: &TraceRecord) -> Options {
     Options {
-        source: SOURCE.to_owned(),
+        source: RECORDING.to_owned(),
         // Servers run under users of their own; the folder's permissions hold for them.
         allow_other: rustix::process::geteuid().is_root(),
         uncached: args.direct,
@@ -155,10 +177,22 @@ fn options(args: &TraceRecord) -> Options {
 }
 
 /// Waits for the program's end. A signal to us is handed on; from a terminal it has it already.
-fn wait(mut child: Child, stops: &AtomicUsize) -> (ExitStatus, bool) {
+fn wait(
+    mut child: Child,
+    (recorded, output): (&RecordedFs, &Path),
+    stops: &AtomicUsize,
+) -> (ExitStatus, bool) {
     let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let (mut asked, mut since) = (0, Instant::now());
+    let (mut asked, mut since, mut is_said) = (0, Instant::now(), false);
     loop {
+        if !is_said && recorded.has_failed() {
+            is_said = true;
+            terminal::note(&format!(
+                "note: {} cannot be written any more; the program goes on, and nothing more of it \
+                 is recorded (Ctrl-C ends it)",
+                output.display()
+            ));
+        }
         if let Ok(Some(status)) = child.try_wait() {
             // From a terminal the program has had the signal, too, and may have been faster.
             return (status, stops.load(Ordering::Relaxed) > 0);
@@ -204,17 +238,6 @@ fn unmount(serving: &mut Serving, stops: &AtomicUsize) -> Result<()> {
             Err(e) => return Err(e.into()),
         }
     }
-}
-
-fn keep(output: &Output, mut written: File) -> Result<()> {
-    let path = output.path();
-    written.rewind()?;
-    let copy = |to: &Path| {
-        let mut from = written.try_clone()?;
-        from.rewind()?;
-        std::io::copy(&mut from, &mut File::options().write(true).open(to)?).map(drop)
-    };
-    whole_file::write_by(path, copy).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn report(args: &TraceRecord, whole: &RecordingSummary, trip: &Trip, elsewhere: &[PathBuf]) {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
 use steadfast_trace::format::TraceEnd;
 use steadfast_trace::replay::{
@@ -13,9 +13,10 @@ use steadfast_trace::replay::{
 use steadfast_vfs::{FileSystem, HostFs};
 
 use super::cli::TraceReplay;
+use super::replay_folder::ReplayFolder;
 use super::wrong;
 use crate::terminal::counted;
-use crate::{CommandEnd, Usage, document};
+use crate::{CommandEnd, document};
 
 /// Of what came out otherwise so many kinds are named.
 const KINDS: usize = 10;
@@ -69,7 +70,8 @@ pub fn said(differences: &Differences, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Replays in a folder of its own below one of this machine, which is removed again.
+/// Replays in a folder of its own below one of this machine, which is removed again, also if a
+/// signal ends the process.
 pub fn in_folder(
     source: TraceFile,
     below: &Path,
@@ -78,22 +80,12 @@ pub fn in_folder(
     let file = source.path.clone();
     let trace: Arc<dyn TraceSource> = Arc::new(source);
     trace.read().map_err(wrong(&file))?;
-    let folder = made_in(below)?;
+    let folder = ReplayFolder::below(below)?;
     let fs: Arc<dyn FileSystem> = Arc::new(HostFs::open(folder.path())?);
-    let ran = replay::run(&trace, &fs, (pace, Arc::new(())), || Ok(()));
+    let ran = replay::run(&trace, &fs, (pace, folder.halt()), || Ok(()));
     drop(fs);
-    folder.close().with_context(|| format!("removing what was made in {}", below.display()))?;
+    folder.close()?;
     Ok(ran.map_err(wrong(&file))?)
-}
-
-fn made_in(folder: &Path) -> Result<tempfile::TempDir, Usage> {
-    let there =
-        std::fs::metadata(folder).map_err(|e| Usage(format!("{}: {e}", folder.display())))?;
-    if !there.is_dir() {
-        usage!("{}: is no folder", folder.display());
-    }
-    let made = tempfile::Builder::new().prefix("steadfast-replay-").tempdir_in(folder);
-    made.map_err(|e| Usage(format!("{}: {e}", folder.display())))
 }
 
 /// The most memory that this process has had, in bytes, as far as /proc says.

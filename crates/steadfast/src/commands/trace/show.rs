@@ -6,6 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
+use steadfast_trace::TraceError;
 use steadfast_trace::format::{CallOp, TraceCall, TraceEntry};
 use steadfast_trace::replay::{TraceFile, TraceSource};
 
@@ -33,7 +34,13 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
     let mut trace = source.read().map_err(&wrong)?;
     let mut kinds: BTreeMap<CallOp, CallCounts> = BTreeMap::new();
     let (mut threads, mut files, mut bytes, mut last, mut think) = (0u64, 0u64, 0u64, 0u64, 0u64);
-    while let Some(entry) = trace.next_entry().map_err(&wrong)? {
+    loop {
+        let entry = match trace.next_entry() {
+            Ok(Some(entry)) => entry,
+            // Said below.
+            Ok(None) | Err(TraceError::CutOff { .. }) => break,
+            Err(e) => return Err(wrong(e).into()),
+        };
         match entry {
             TraceEntry::Thread(_) => threads += 1,
             TraceEntry::File(file) => (files, bytes) = (files + 1, bytes.saturating_add(file.size)),
@@ -86,7 +93,11 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
     }
     writeln!(out, "not seen  {}", header.not_seen.join(";\n          "))?;
     if end.is_none() {
-        writeln!(out, "cut off   its last line is not there")?;
+        writeln!(
+            out,
+            "cut off   its last line is not there: whoever wrote it was ended, its disk was full, \
+             or it is\n          still written; these are the calls that are there"
+        )?;
     }
     writeln!(out)?;
     let mut table = Table::new();

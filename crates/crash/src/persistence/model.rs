@@ -1,9 +1,9 @@
 //! Which steps are there before which: what a file system promises of the order.
 //!
 //! What follows is the sources' own reasoning: ext4 commits metadata in transactions, in the order
-//! of the calls, and with data=ordered a transaction waits for the data of the blocks that it maps;
-//! a size that grows follows its data (delayed allocation). auto_da_alloc allocates what a rename
-//! puts over another file before the rename (fs/ext4/namei.c). data=journal has the data in the
+//! of the calls. A size that grows comes with the allocation of the blocks (delayed allocation);
+//! until their data is written they read as zeros (unwritten extents). auto_da_alloc writes what a rename
+//! puts over another file, before the rename (fs/ext4/namei.c). data=journal has the data in the
 //! transactions too. XFS logs metadata in order, and sizes once their data is written
 //! (xfs_setfilesize). btrfs commits everything in one transaction, and an fsync alone before it by a
 //! log of its own (tree-log.c): what was not synced may be missing beside it. ext2 orders nothing,
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use strum::IntoEnumIterator;
 
-use super::steps::{Effect, PAGE, Place, Step, Steps, Synced};
+use super::steps::{Effect, PAGE, Place, Step, Steps, Sync, Synced};
 
 /// What is promised of the order of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +76,8 @@ const XFS: Order = Order {
     ..POSIX
 };
 
+const EXT4: Order = Order { size_after_data: false, ..XFS };
+
 impl Model {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Model> {
@@ -109,12 +111,10 @@ impl Model {
     fn order(self) -> Order {
         match self {
             Model::Posix => POSIX,
-            Model::Ext4 => Order { replaced_after_data: true, ..XFS },
-            Model::Ext4NoautoDaAlloc | Model::Xfs => XFS,
-            Model::Ext4Writeback => {
-                Order { size_after_data: false, replaced_after_data: true, ..XFS }
-            }
-            Model::Ext4Journal => Order { data: true, ..XFS },
+            Model::Ext4 | Model::Ext4Writeback => Order { replaced_after_data: true, ..EXT4 },
+            Model::Ext4NoautoDaAlloc => EXT4,
+            Model::Xfs => XFS,
+            Model::Ext4Journal => Order { data: true, ..EXT4 },
             Model::Btrfs => Order { sync_keeps_earlier: false, ..XFS },
             Model::Ext2 => Order { names_before_files: true, ..POSIX },
         }
@@ -194,9 +194,28 @@ impl<'s> Ordered<'s> {
     }
 
     /// What is durable at a tick; `more` are syncs that the program did not make.
-    pub fn durable(&self, tick: u64, more: &[super::steps::Sync]) -> Chosen {
+    pub fn durable(&self, tick: u64, more: &[Sync]) -> Chosen {
+        self.kept(more, &|sync| sync.ended < tick)
+    }
+
+    /// The same, and what it is once the syncs that are going on have ended, where that is no more
+    /// than a part of the order of the calls: it may be there before they return.
+    pub fn durable_or_soon(&self, tick: u64, more: &[Sync]) -> Vec<Chosen> {
+        let mut both = vec![self.durable(tick, more)];
+        if self.order.names && !self.order.sync_keeps_earlier {
+            let soon = self.kept(more, &|sync| sync.began < tick);
+            both.extend(Some(soon).filter(|soon| *soon != both[0]));
+        }
+        both
+    }
+
+    fn kept(
+        &self,
+        more: &[Sync],
+        counts: &dyn Fn(&Sync) -> bool,
+    ) -> Chosen {
         let mut kept = vec![false; self.steps.all.len()];
-        for sync in self.steps.syncs.iter().chain(more).filter(|sync| sync.ended < tick) {
+        for sync in self.steps.syncs.iter().chain(more).filter(|sync| counts(sync)) {
             for (place, step) in self.steps.all.iter().enumerate() {
                 let before = step.started < sync.began && step.returned < sync.began;
                 let own = matches!(sync.of, Synced::Write(call) if call == step.call);
@@ -238,6 +257,8 @@ struct Edges {
     names: HashMap<Place, u32>,
     made: HashMap<u64, u32>,
     sizes: HashMap<u64, u32>,
+    /// Those that were not made by a write.
+    set_sizes: HashMap<u64, u32>,
     attributes: HashMap<u64, u32>,
     pages: HashMap<(u64, u64), u32>,
     /// What has taken data away.
@@ -280,8 +301,13 @@ impl Edges {
                 contents.push(place);
             }
             Effect::Size { written, shorter, .. } => {
-                let last = self.sizes.insert(file, place);
-                needs.extend(last);
+                let last = self.sizes.get(&file).copied();
+                // A size that is set holds whether or not what was written before is there.
+                match written {
+                    true => needs.extend(last),
+                    false => needs.extend(self.set_sizes.insert(file, place)),
+                }
+                self.sizes.insert(file, place);
                 if *written {
                     if self.order.size_after_data {
                         // What the last size has waited for is there with it.
@@ -294,7 +320,8 @@ impl Edges {
                     self.cuts.insert(file, place);
                 }
             }
-            Effect::Zeros { .. } | Effect::Collapse { .. } | Effect::Insert { .. } => {
+            Effect::Zeros { .. } => needs.extend(self.cuts.insert(file, place)),
+            Effect::Collapse { .. } | Effect::Insert { .. } => {
                 needs.extend(&*contents);
                 needs.extend(self.cuts.insert(file, place));
                 needs.extend(self.sizes.get(&file));

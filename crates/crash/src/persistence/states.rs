@@ -5,11 +5,14 @@ use std::collections::{BTreeSet, HashSet};
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::Moment;
 
-use super::model::{Chosen, Ordered};
-use super::steps::Sync;
+use super::explore::tree_of;
+use super::model::{Chosen, Model, Ordered};
+use super::steps::{Steps, Sync};
 
 /// So many steps in doubt are few: all their sets are made.
 const FEW: usize = 9;
+/// With more steps in doubt than this there is no list of all trees.
+const ALL_MAX: usize = 13;
 /// Sets that are drawn, beside those by rule.
 const DRAWN: usize = 16;
 
@@ -34,9 +37,24 @@ pub struct Survivors {
 /// All sets of a cut, most valuable first, each once, at most `most`; `more` are syncs that the
 /// program did not make.
 pub fn at(ordered: &Ordered<'_>, cut: Instant, more: &[Sync], most: usize, seed: u64) -> Vec<Chosen> {
+    let mut made: Vec<Chosen> = Vec::new();
+    for kept in ordered.durable_or_soon(cut.at.tick, more) {
+        let left = most.saturating_sub(made.len());
+        made.extend(beside(ordered, cut, kept, left, seed));
+    }
+    made
+}
+
+/// Those beside what is durable.
+fn beside(
+    ordered: &Ordered<'_>,
+    cut: Instant,
+    kept: Chosen,
+    most: usize,
+    seed: u64,
+) -> Vec<Chosen> {
     let all = &ordered.steps.all;
     let begun = all.partition_point(|step| step.started < cut.at.tick);
-    let kept = ordered.durable(cut.at.tick, more);
     let open: Vec<usize> = (0..begun).filter(|place| !kept[*place]).collect();
     let (seen, made) = (HashSet::new(), Vec::new());
     let mut sets = Sets { ordered, kept: &kept, begun, seen, made, most };
@@ -44,13 +62,7 @@ pub fn at(ordered: &Ordered<'_>, cut: Instant, more: &[Sync], most: usize, seed:
     sets.add(everything.clone());
     sets.add(kept.clone());
     if open.len() <= FEW {
-        for subset in 0..1u32 << open.len() {
-            let mut chosen = kept.clone();
-            for (bit, place) in open.iter().enumerate() {
-                chosen[*place] = subset >> bit & 1 == 1;
-            }
-            sets.add(chosen);
-        }
+        subsets(&kept, &open).for_each(|chosen| sets.add(chosen));
         return sets.made;
     }
     let mut rng = Rng::new(seed ^ cut.at.tick);
@@ -85,6 +97,37 @@ pub fn at(ordered: &Ordered<'_>, cut: Instant, more: &[Sync], most: usize, seed:
         sets.add(chosen);
     }
     sets.made
+}
+
+/// What is kept with each set of the steps in doubt.
+fn subsets(kept: &Chosen, open: &[usize]) -> impl Iterator<Item = Chosen> {
+    (0..1u32 << open.len()).map(move |subset| {
+        let mut chosen = kept.clone();
+        for (bit, place) in open.iter().enumerate() {
+            chosen[*place] = subset >> bit & 1 == 1;
+        }
+        chosen
+    })
+}
+
+/// Trees that a cut may leave, by their digests: all of them; `None`: there are too many.
+pub fn all(steps: &Steps, model: Model, tick: u64) -> Option<HashSet<u128>> {
+    let ordered = Ordered::new(steps, model);
+    let begun = steps.all.partition_point(|step| step.started < tick);
+    let (mut seen, mut trees) = (HashSet::new(), HashSet::new());
+    for kept in ordered.durable_or_soon(tick, &[]) {
+        let open: Vec<usize> = (0..begun).filter(|place| !kept[*place]).collect();
+        if open.len() > ALL_MAX {
+            return None;
+        }
+        for mut chosen in subsets(&kept, &open) {
+            ordered.open(&mut chosen, &kept);
+            if seen.insert(chosen.clone()) {
+                trees.insert(tree_of(&ordered, &chosen).digest());
+            }
+        }
+    }
+    Some(trees)
 }
 
 struct Sets<'o, 's> {

@@ -1,6 +1,6 @@
 //! Calls taken apart: what of each may be there after a cut, and what is not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use steadfast_vfs::{Attr, FileType};
@@ -14,6 +14,11 @@ pub const PAGE: u64 = 4096;
 
 /// Largest write that is taken apart, in bytes: a recording may say that it had any size.
 const WRITE_MAX: usize = 64 << 20;
+
+/// Of longer writes the size is there at once, in bytes: else there would be too many steps.
+const SIZED_BY_PAGE: usize = 16 * PAGE as usize;
+/// Generations from here on are given to files whose number was used before.
+const AGAIN: u64 = 0x8000_0000;
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -233,7 +238,8 @@ impl Steps {
             syncs: Vec::new(),
             unknown: BTreeSet::new(),
         };
-        let mut taking = Taking { steps, now: base, halves, call: 0, times: (0, 0) };
+        let again = HashMap::new();
+        let mut taking = Taking { steps, now: base, again, halves, call: 0, times: (0, 0) };
         for ((place, call), returned) in calls.iter().enumerate().zip(returns(calls)) {
             if !call.failed {
                 taking.call = place;
@@ -251,6 +257,8 @@ struct Taking {
     steps: Steps,
     /// The files after all calls so far.
     now: World,
+    /// Files whose number had another file before.
+    again: HashMap<u64, u64>,
     halves: bool,
     /// The call, when it began, and when it had returned.
     call: usize,
@@ -279,8 +287,14 @@ impl Taking {
         place
     }
 
+    /// The file of a number. A number that was used before without another generation (the kernel
+    /// shows none) is another file from its creation on.
+    fn file(&self, number: u64) -> u64 {
+        self.again.get(&number).copied().unwrap_or(number)
+    }
+
     fn call(&mut self, call: &Call) {
-        let file = call.ino;
+        let file = self.file(call.ino);
         match call.kind {
             CallKind::Create | CallKind::Mkdir | CallKind::Symlink | CallKind::Mknod => {
                 self.made(call);
@@ -300,7 +314,7 @@ impl Taking {
                 let one = self.place(call, &call.path);
                 let other = self.place(call, &call.other);
                 if let Some((one, other)) = one.zip(other) {
-                    self.step(Effect::Swap { one, other, files: (file, call.replaced) });
+                    self.step(Effect::Swap { one, other, files: (file, self.file(call.replaced)) });
                 }
             }
             CallKind::Write => self.written(call),
@@ -332,15 +346,20 @@ impl Taking {
             CallKind::Mknod => FileType::Fifo,
             _ => FileType::Regular,
         };
+        if self.now.size(call.ino).is_some() {
+            let another = (AGAIN + self.again.len() as u64) << 32 | number_of(call.ino).0;
+            self.again.insert(call.ino, another);
+        }
+        let file = self.file(call.ino);
         let size = target.len() as u64;
         let (mode, uid, gid, rdev) = (*mode, *uid, *gid, *rdev);
         let attr = Attr { uid, gid, rdev, size, ..attr(kind, mode) };
-        self.step(Effect::Make { file: call.ino, attr, target: target.clone() });
+        self.step(Effect::Make { file, attr, target: target.clone() });
         // A file without a name (O_TMPFILE) has no path.
         if (!call.path.is_empty() || call.unplaced)
             && let Some(at) = self.place(call, &call.path)
         {
-            self.step(Effect::Bind { at, file: call.ino });
+            self.step(Effect::Bind { at, file });
         }
     }
 
@@ -348,7 +367,7 @@ impl Taking {
         let from = self.place(call, &call.path);
         let to = self.place(call, &call.other);
         let Some((from, to)) = from.zip(to) else { return };
-        let file = call.ino;
+        let file = self.file(call.ino);
         // Two names of one file: rename(2) leaves both.
         if self.now.at(&to) == Some(file) {
             return;
@@ -368,20 +387,22 @@ impl Taking {
             self.steps.unknown.insert(format!("{call}: more than {WRITE_MAX} bytes in one call"));
             return;
         }
-        let (file, all) = (call.ino, packed.unpack());
+        let (file, all) = (self.file(call.ino), packed.unpack());
         if all.is_empty() {
             return;
         }
         let (mut at, end) = (call.offset, call.offset.saturating_add(all.len() as u64));
+        // A part of what was written may be written back, and the size reaches as far.
+        let by_page = all.len() <= SIZED_BY_PAGE;
         while at < end {
             let to = (at / PAGE + 1).saturating_mul(PAGE).min(end);
             let from = (at - call.offset) as usize;
             let bytes = all.slice(from..from + (to - at) as usize);
             self.step(Effect::Data { file, at, bytes });
+            if (by_page || to == end) && self.now.size(file).is_some_and(|size| size < to) {
+                self.resize(file, to, true);
+            }
             at = to;
-        }
-        if self.now.size(file).is_some_and(|size| size < end) {
-            self.resize(file, end, true);
         }
         if call.promises {
             let ended = self.times.1;
@@ -396,14 +417,33 @@ impl Taking {
         }
     }
 
+    /// Whole pages lose their place; of others a part is written.
+    fn zeroed(&mut self, file: u64, from: u64, end: u64) {
+        let Some(size) = self.now.size(file) else { return };
+        let (first, last) = (from.next_multiple_of(PAGE), end / PAGE * PAGE);
+        let parts = match first <= last {
+            true => [(from, first), (last, end)],
+            false => [(from, end), (end, end)],
+        };
+        for (from, to) in parts.map(|(from, to)| (from, to.min(size))) {
+            if from < to {
+                let bytes = Bytes::from(vec![0; (to - from) as usize]);
+                self.step(Effect::Data { file, at: from, bytes });
+            }
+        }
+        if first < last {
+            self.step(Effect::Zeros { file, from: first, to: last });
+        }
+    }
+
     fn allocated(&mut self, call: &Call) {
         let CallDetail::Range { what, len } = call.detail else { return };
-        let (file, at) = (call.ino, call.offset);
+        let (file, at) = (self.file(call.ino), call.offset);
         let end = at.saturating_add(len);
         match what {
             RangeChange::Allocate | RangeChange::AllocateKeepSize => {}
             RangeChange::PunchHole | RangeChange::Zero | RangeChange::ZeroKeepSize => {
-                self.step(Effect::Zeros { file, from: at, to: end });
+                self.zeroed(file, at, end);
             }
             RangeChange::Collapse => self.step(Effect::Collapse { file, at, len }),
             RangeChange::Insert => self.step(Effect::Insert { file, at, len }),

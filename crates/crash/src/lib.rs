@@ -23,9 +23,9 @@ pub mod found;
 pub mod judge;
 pub mod kernel;
 pub mod opinion;
+pub mod persistence;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
-pub mod persistence;
 pub mod program;
 pub mod risk;
 pub mod schedule;

@@ -58,7 +58,13 @@ fn forbidden(
 
 fn holds(subject: &dyn Subject, models: &'static [Model], plan: &Plan, workloads: &[Workload]) {
     let found = forbidden(subject, models, plan, workloads);
-    assert!(found.is_empty(), "{}: {}: {:#?}", subject.name(), found.len(), &found[..found.len().min(9)]);
+    assert!(
+        found.is_empty(),
+        "{}: {}: {:#?}",
+        subject.name(),
+        found.len(),
+        &found[..found.len().min(9)]
+    );
 }
 
 fn own(name: &str, kind: OwnKind, options: MountOptions, models: &'static [Model]) {
@@ -109,7 +115,8 @@ fn kernel(fs: KernelFs, models: &'static [Model]) {
     match InCorpus::new(fs) {
         Ok(subject) => {
             let subject = subject.on(Media::Whole);
-            let some: Vec<Workload> = workloads().into_iter().step_by(if soaks() { 1 } else { 9 }).collect();
+            let some: Vec<Workload> =
+                workloads().into_iter().step_by(if soaks() { 1 } else { 9 }).collect();
             holds(&subject, models, &plan(3), &some);
         }
         Err(why) => println!("SKIPPED: {why}"),

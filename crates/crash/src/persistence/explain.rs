@@ -6,7 +6,10 @@ use super::explore::{ModelExploration, ModelFinding};
 use super::model::{Chosen, Model, Ordered};
 use super::states::Instant;
 use super::steps::{Effect, Steps, Sync, Synced, name_of};
-use crate::program::explore::WrongState;
+use super::world::ROOT;
+use crate::program::explore::{WrongState, without_numbers};
+use crate::program::{Line, Origin};
+use crate::tree::shown;
 
 /// Judgements that are spent on one finding.
 const JUDGEMENTS: u32 = 300;
@@ -31,6 +34,8 @@ impl MissingSync {
 /// What else would help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
+    /// Several calls are one change, and nothing says after a cut between them which are done.
+    Together,
     /// A file is cut or written over in place: until all of it is written, neither what it held nor
     /// what it is to hold is there.
     WriteAnew,
@@ -40,6 +45,9 @@ impl Change {
     /// In words.
     pub fn in_words(self) -> &'static str {
         match self {
+            Change::Together => {
+                "make the change with one rename, or log it first: a cut comes between its calls"
+            }
             Change::WriteAnew => {
                 "write a new file, fsync it, rename it over the old one, fsync the folder"
             }
@@ -76,13 +84,17 @@ impl ModelExploration<'_> {
         let mut is_wrong = |chosen: &Chosen| {
             spent += 1;
             spent <= JUDGEMENTS && go_on() && {
-                let found = WrongState { wrong: self.wrong(&ordered, chosen, cut), ..finding.found.clone() };
+                let found = WrongState {
+                    wrong: self.wrong(&ordered, chosen, cut),
+                    ..finding.found.clone()
+                };
                 kind_of(&found) == kind
             }
         };
         let (chosen, lost, there) = fewest(&ordered, &finding.survivors.chosen, cut, &mut is_wrong);
         let calls_of = |places: &[usize]| {
-            let calls: BTreeSet<usize> = places.iter().map(|place| steps.all[*place].call).collect();
+            let calls: BTreeSet<usize> =
+                places.iter().map(|place| steps.all[*place].call).collect();
             calls.into_iter().collect::<Vec<usize>>()
         };
         let mut explanation = Explanation {
@@ -104,9 +116,53 @@ impl ModelExploration<'_> {
             None => Vec::new(),
         };
         if explanation.syncs.is_empty() {
-            explanation.change = in_place(&steps, &lost, &chosen).then_some(Change::WriteAnew);
+            explanation.syncs = self.mapped(&ordered, &chosen, cut, &mut is_wrong);
+        }
+        if explanation.syncs.is_empty() {
+            explanation.change = match (in_place(&steps, &lost, &there), lost.is_empty()) {
+                (true, _) => Some(Change::WriteAnew),
+                (false, true) => Some(Change::Together),
+                (false, false) => None,
+            };
         }
         explanation
+    }
+
+    /// An msync: nothing is lost of the calls before the cut, but what the kernel wrote back later, of
+    /// a memory map, would have made it right.
+    fn mapped(
+        &self,
+        ordered: &Ordered<'_>,
+        chosen: &Chosen,
+        cut: Instant,
+        is_wrong: &mut dyn FnMut(&Chosen) -> bool,
+    ) -> Vec<MissingSync> {
+        let (calls, all) = (&self.run.calls, &ordered.steps.all);
+        let later = all.iter().filter(|step| step.started >= cut.at.tick);
+        let mut files: Vec<u64> = later
+            .filter(|step| calls[step.call].origin == Origin::Kernel && step.effect.is_contents())
+            .map(|step| step.effect.file())
+            .collect();
+        files.dedup();
+        let helps = |file: &u64, is_wrong: &mut dyn FnMut(&Chosen) -> bool| {
+            let with = all.iter().zip(chosen).map(|(step, there)| {
+                let of_map = calls[step.call].origin == Origin::Kernel
+                    && step.effect.is_contents()
+                    && step.effect.file() == *file;
+                *there || of_map
+            });
+            !is_wrong(&with.collect())
+        };
+        let Some(file) = files.into_iter().find(|file| helps(file, is_wrong)) else {
+            return Vec::new();
+        };
+        let printed = self.run.printed_before(cut.at.tick).checked_sub(1);
+        let (tick, before) = match printed.and_then(|line| self.run.lines.get(line)) {
+            Some(line) => (line.printed.tick, before_line(line)),
+            None => (cut.at.tick, "before it goes on".into()),
+        };
+        let words = format!("msync of {} {before}", name_of(calls, file));
+        vec![MissingSync { of: Synced::File(file), words, tick }]
     }
 
     /// Syncs that would have kept what is lost, each before what relies on it: a call that is there,
@@ -131,22 +187,31 @@ impl ModelExploration<'_> {
                 effect => effect.places().map(|place| Synced::Names(place.dir)).collect(),
             };
             let relies = there.iter().map(|place| steps.all[*place].call);
-            let relies = relies.filter(|call| *call > step.call).min();
+            // Without any of them nothing would be wrong: the last one, which shows the others.
+            let relies = relies.filter(|call| *call > step.call).max();
             let printed = self.run.lines.iter().map(|line| line.printed);
-            let printed = printed.filter(|at| at.tick > step.returned && at.tick < cut.at.tick).last();
+            let printed =
+                printed.filter(|at| at.tick > step.returned && at.tick < cut.at.tick).last();
             let (tick, before) = match (relies, printed) {
                 (Some(call), _) => (calls[call].started.tick, format!("before {}", calls[call])),
                 (None, Some(at)) => {
-                    let line = &self.run.lines[self.run.printed_before(at.tick)];
-                    let text = String::from_utf8_lossy(&line.text);
-                    (at.tick, format!("before it prints '{}'", crate::tree::shown(text.as_bytes())))
+                    // OK to index: the line is one of these.
+                    (at.tick, before_line(&self.run.lines[self.run.printed_before(at.tick)]))
                 }
-                (None, None) => (step.returned.saturating_add(1), format!("after {}", calls[step.call])),
+                (None, None) => {
+                    (step.returned.saturating_add(1), format!("after {}", calls[step.call]))
+                }
             };
             for of in of {
                 let what = match of {
-                    Synced::Names(dir) => format!("fsync of the folder {}", name_of(&calls[..], dir)),
-                    Synced::File(file) => format!("fsync of {}", name_at(steps, calls, file, step.call)),
+                    Synced::Names(ROOT) => "fsync of the folder it works in".into(),
+                    Synced::Names(dir) => format!("fsync of the folder {}", name_of(calls, dir)),
+                    Synced::File(file) => {
+                        // What the kernel wrote back was written through a memory map.
+                        let mapped = calls[step.call].origin == Origin::Kernel;
+                        let how = if mapped { "msync" } else { "fsync" };
+                        format!("{how} of {}", name_of(&calls[..=step.call], file))
+                    }
                     _ => continue,
                 };
                 let sync = MissingSync { of, words: format!("{what} {before}"), tick };
@@ -159,27 +224,29 @@ impl ModelExploration<'_> {
     }
 }
 
-/// The file's name when a call was about it.
-fn name_at(steps: &Steps, calls: &[crate::program::Call], file: u64, call: usize) -> String {
-    let _ = steps;
-    name_of(&calls[..=call], file)
+fn before_line(line: &Line) -> String {
+    format!("before it prints '{}'", shown(&line.text))
 }
 
-/// A file was cut or written over, and not all of that is there.
-fn in_place(steps: &Steps, lost: &[usize], chosen: &Chosen) -> bool {
-    lost.iter().any(|place| {
-        let lost = &steps.all[*place].effect;
-        let file = lost.file();
-        lost.is_contents()
-            && steps.all.iter().zip(chosen).any(|(step, there)| {
-                *there && step.effect.is_contents() && step.effect.file() == file
-            })
+/// A file that was there before was cut or written over, and not all of that is there.
+fn in_place(steps: &Steps, lost: &[usize], there: &[usize]) -> bool {
+    let of = |place: &usize| &steps.all[*place].effect;
+    there.iter().map(of).any(|effect| {
+        let file = effect.file();
+        let is_new = there
+            .iter()
+            .map(of)
+            .any(|other| matches!(other, Effect::Make { file: made, .. } if *made == file));
+        let cut = matches!(effect, Effect::Size { shorter: true, .. });
+        let torn = effect.is_contents()
+            && lost.iter().map(of).any(|lost| lost.is_contents() && lost.file() == file);
+        !is_new && (cut || torn)
     })
 }
 
 /// What is wrong, without numbers, so that two states are wrong in the same way.
 fn kind_of(found: &WrongState) -> Option<String> {
-    found.wrong.first().map(|wrong| crate::program::explore::without_numbers(&wrong.what()))
+    found.wrong.first().map(|wrong| without_numbers(&wrong.what()))
 }
 
 /// The state with as little lost as can be, and then as little there beyond what is durable; what is

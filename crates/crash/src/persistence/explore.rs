@@ -69,9 +69,7 @@ impl ModelReport {
             self.findings.iter().map(|finding| (finding.found.state, finding)).collect();
         groups
             .into_iter()
-            .filter_map(|(what, first, states)| {
-                Some((what, *by_state.get(&first.state)?, states))
-            })
+            .filter_map(|(what, first, states)| Some((what, *by_state.get(&first.state)?, states)))
             .collect()
     }
 }

@@ -16,8 +16,19 @@ use strum::IntoEnumIterator;
 use super::steps::{Effect, PAGE, Place, Step, Steps, Sync, Synced};
 
 /// What is promised of the order of steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(strum::EnumString, strum::IntoStaticStr, strum::EnumIter)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::EnumIter,
+)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Model {
     /// What is synced is there, a rename is done or not, a file's sizes and a page's writes come in
@@ -209,11 +220,7 @@ impl<'s> Ordered<'s> {
         both
     }
 
-    fn kept(
-        &self,
-        more: &[Sync],
-        counts: &dyn Fn(&Sync) -> bool,
-    ) -> Chosen {
+    fn kept(&self, more: &[Sync], counts: &dyn Fn(&Sync) -> bool) -> Chosen {
         let mut kept = vec![false; self.steps.all.len()];
         for sync in self.steps.syncs.iter().chain(more).filter(|sync| counts(sync)) {
             for (place, step) in self.steps.all.iter().enumerate() {

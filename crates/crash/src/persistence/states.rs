@@ -36,7 +36,13 @@ pub struct Survivors {
 
 /// All sets of a cut, most valuable first, each once, at most `most`; `more` are syncs that the
 /// program did not make.
-pub fn at(ordered: &Ordered<'_>, cut: Instant, more: &[Sync], most: usize, seed: u64) -> Vec<Chosen> {
+pub fn at(
+    ordered: &Ordered<'_>,
+    cut: Instant,
+    more: &[Sync],
+    most: usize,
+    seed: u64,
+) -> Vec<Chosen> {
     let mut made: Vec<Chosen> = Vec::new();
     for kept in ordered.durable_or_soon(cut.at.tick, more) {
         let left = most.saturating_sub(made.len());

@@ -457,9 +457,6 @@ impl Taking {
 
 /// A file's name for people: the last path by which a call knew it.
 pub(super) fn name_of(calls: &[Call], file: u64) -> String {
-    if file == ROOT {
-        return "the folder it works in".into();
-    }
     let named = calls.iter().rev().find(|call| call.ino == file && !call.path.is_empty());
     named.map_or_else(
         || format!("inode {}", number_of(file).0),

@@ -51,9 +51,8 @@ impl ModelsJudge {
         };
         let names: Vec<String> = tree.nodes().map(name).collect();
         let done = self.calls.iter().filter(|call| call.started.tick < tick);
-        let call = |call: &Call| {
-            format!("{call}{}", if call.done_before(tick) { "" } else { " ..." })
-        };
+        let call =
+            |call: &Call| format!("{call}{}", if call.done_before(tick) { "" } else { " ..." });
         let done: Vec<String> = done.map(call).collect();
         format!("{} after {}", names.join(", "), done.join("; "))
     }
@@ -75,7 +74,8 @@ impl Judge for ModelsJudge {
                 states::all(&steps, *model, at.tick)
             });
             if of_cut.as_ref().is_some_and(|trees| !trees.contains(&tree.digest())) {
-                let what = format!("{} does not allow {}", model.name(), self.state(&tree, at.tick));
+                let what =
+                    format!("{} does not allow {}", model.name(), self.state(&tree, at.tick));
                 self.forbidden.lock().push(what);
             }
         }

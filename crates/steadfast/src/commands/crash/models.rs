@@ -41,6 +41,8 @@ pub struct Finding {
     pub right_on: Vec<Model>,
     /// Why, in calls.
     pub why: Explanation,
+    /// What else is wrong for the same reason: the same would help.
+    pub also: Vec<String>,
 }
 
 /// What came of all models.
@@ -106,13 +108,26 @@ pub fn explore(
             };
             let (wrong_on, right_on): (Vec<_>, Vec<_>) =
                 reports.iter().partition(|(_, report)| has(report));
-            let names = |of: Vec<&(Model, ModelReport)>| of.iter().map(|(model, _)| *model).collect();
+            let names =
+                |of: Vec<&(Model, ModelReport)>| of.iter().map(|(model, _)| *model).collect();
             let explain = findings.len() < EXPLAINED && progress(1.0);
             let why = match explain {
                 true => exploration.explain(*model, first, &|| progress(1.0)),
                 false => Explanation::default(),
             };
+            let helps = !why.syncs.is_empty() || why.change.is_some();
+            let same = |other: &&mut Finding| {
+                helps && other.why.syncs == why.syncs && other.why.change == why.change
+            };
+            if let Some(other) = findings.iter_mut().find(same) {
+                other.also.push(what);
+                other.states += states;
+                other.wrong_on = union(&other.wrong_on, names(wrong_on));
+                other.right_on.retain(|model| !other.wrong_on.contains(model));
+                continue;
+            }
             findings.push(Finding {
+                also: Vec::new(),
                 what,
                 model: *model,
                 states,
@@ -126,6 +141,10 @@ pub fn explore(
     ModelReports { reports, asked, findings }
 }
 
+fn union(some: &[Model], more: Vec<Model>) -> Vec<Model> {
+    let all: BTreeSet<Model> = some.iter().copied().chain(more).collect();
+    all.into_iter().collect()
+}
 
 /// Why a model has no such state.
 fn saved_by(model: Model) -> &'static str {
@@ -148,7 +167,8 @@ impl ModelReports {
     pub fn text(&self, run: &ProgramRun, out: &mut dyn Write) -> Result<()> {
         let asked = &self.reports[..self.asked];
         let Some(first) = asked.first() else { return Ok(()) };
-        let sum = |of: &dyn Fn(&ModelReport) -> u64| asked.iter().map(|(_, report)| of(report)).sum();
+        let sum =
+            |of: &dyn Fn(&ModelReport) -> u64| asked.iter().map(|(_, report)| of(report)).sum();
         let (states, trees): (u64, u64) = (sum(&|r| r.states), sum(&|r| r.trees));
         writeln!(
             out,
@@ -163,7 +183,15 @@ impl ModelReports {
         }
         for finding in &self.findings {
             writeln!(out, "found     {}", finding.what)?;
-            writeln!(out, "    {} of {}", counted(finding.states, "state"), finding.model.in_words())?;
+            for what in &finding.also {
+                writeln!(out, "    or        {what}")?;
+            }
+            writeln!(
+                out,
+                "    {} of {}",
+                counted(finding.states, "state"),
+                finding.model.in_words()
+            )?;
             let wrong: Vec<Model> =
                 finding.wrong_on.iter().copied().filter(|m| *m != Model::Posix).collect();
             if !wrong.is_empty() {
@@ -216,6 +244,7 @@ impl ModelReports {
         let finding = |finding: &Finding| {
             json!({
                 "what": finding.what,
+                "also": finding.also,
                 "model": finding.model.name(),
                 "states": finding.states,
                 "first_state": finding.first,

@@ -8,6 +8,7 @@
 //! * The states: [`states`] (which crash states a cut may leave), [`explore::Decisive`] (the fewest
 //!   units that must be lost), [`delta`] (the fewest of anything), [`schedule`] (of several tasks).
 //! * The workloads: [`risk`] (programs on files), [`program`] (any program).
+//! * Without a file system: [`persistence`] (what the calls alone may leave, by models of others).
 //! * For who counts again: [`found`] (what each recovered file system held).
 //! * What judges use: [`account`] (what was done and promised), [`unsynced`] (what was not
 //!   promised), [`opinion`], [`e2fsck`] and [`kernel`] (what other programs say).
@@ -22,6 +23,7 @@ pub mod found;
 pub mod judge;
 pub mod kernel;
 pub mod opinion;
+pub mod persistence;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 pub mod program;

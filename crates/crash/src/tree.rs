@@ -77,6 +77,13 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Of files by their paths. Those of one inode are names of one file.
+    pub(crate) fn of(nodes: impl IntoIterator<Item = (Vec<u8>, Node)>) -> Tree {
+        let mut tree = Tree { nodes: nodes.into_iter().collect() };
+        tree.join_names();
+        tree
+    }
+
     /// The files in the order of their paths.
     pub fn nodes(&self) -> impl Iterator<Item = (&[u8], &Node)> {
         self.nodes.iter().map(|(path, node)| (&path[..], node))
@@ -136,6 +143,12 @@ impl Tree {
 }
 
 impl Node {
+    /// A file that holds these pieces, in order, and zeros.
+    pub(crate) fn new(attr: Attr, target: Vec<u8>, pieces: Vec<(u64, Bytes)>) -> Node {
+        let (xattrs, contents) = (BTreeMap::new(), OnceLock::new());
+        Node { attr, target, pieces, xattrs, same_as: None, contents }
+    }
+
     /// Size and digest of what a regular file holds; of others nothing.
     pub fn contents(&self) -> Contents {
         let is_file = self.attr.kind == FileType::Regular;

@@ -3,6 +3,8 @@
 
 #[path = "crash/kernel.rs"]
 mod kernel;
+#[path = "crash/kinds.rs"]
+mod kinds;
 #[path = "crash/lab.rs"]
 mod lab;
 #[path = "crash/promises.rs"]

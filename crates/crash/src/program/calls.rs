@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use steadfast_block::pattern;
 use steadfast_devices::filter::record::Moment;
-use steadfast_devices::store::Digest;
-use steadfast_vfs::{Attr, Ino};
+use steadfast_devices::store::{Digest, PackedBytes};
+use steadfast_vfs::{Attr, Fallocate, Ino};
 
 use crate::account::{Action, Operation};
 use crate::tree::{Contents, shown};
@@ -88,6 +88,78 @@ pub enum Origin {
     Kernel,
 }
 
+/// What fallocate(2) did to a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RangeChange {
+    /// Found places for it.
+    Allocate,
+    /// The same, also behind the end, which stays.
+    AllocateKeepSize,
+    /// Took its storage away.
+    PunchHole,
+    /// Made it zeros.
+    Zero,
+    /// The same; the end stays.
+    ZeroKeepSize,
+    /// Took it out.
+    Collapse,
+    /// Put it in.
+    Insert,
+}
+
+impl From<Fallocate> for RangeChange {
+    fn from(what: Fallocate) -> RangeChange {
+        match what {
+            Fallocate::Allocate { keep_size: false } => RangeChange::Allocate,
+            Fallocate::Allocate { keep_size: true } => RangeChange::AllocateKeepSize,
+            Fallocate::PunchHole => RangeChange::PunchHole,
+            Fallocate::ZeroRange { keep_size: false } => RangeChange::Zero,
+            Fallocate::ZeroRange { keep_size: true } => RangeChange::ZeroKeepSize,
+            Fallocate::CollapseRange => RangeChange::Collapse,
+            Fallocate::InsertRange => RangeChange::Insert,
+        }
+    }
+}
+
+/// What else it takes to make a call again, without the file system.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum CallDetail {
+    /// Nothing, or it is not known.
+    #[default]
+    None,
+    /// Of a file that was made: what it is like.
+    Node {
+        /// Permission bits.
+        mode: u16,
+        /// Owner.
+        uid: u32,
+        /// Group.
+        gid: u32,
+        /// Of a device node.
+        rdev: u64,
+        /// Of a symbolic link.
+        target: Vec<u8>,
+    },
+    /// What was written.
+    Bytes(PackedBytes),
+    /// A range of the file, which begins at the call's `offset`.
+    Range {
+        /// What was done to it.
+        what: RangeChange,
+        /// Bytes.
+        len: u64,
+    },
+    /// The attributes that were set.
+    Attributes {
+        /// Permission bits.
+        mode: Option<u16>,
+        /// Owner.
+        uid: Option<u32>,
+        /// Group.
+        gid: Option<u32>,
+    },
+}
+
 /// One call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
@@ -121,6 +193,8 @@ pub struct Call {
     pub contents: Option<Contents>,
     /// Of a rename: what the file held that was replaced.
     pub lost: Option<Contents>,
+    /// What else it said.
+    pub detail: CallDetail,
 }
 
 /// The number of an inode and, above its 32 bits, the generation: files that have one number one
@@ -152,6 +226,7 @@ impl Call {
             offset: 0,
             contents: None,
             lost: None,
+            detail: CallDetail::None,
         }
     }
 
@@ -185,7 +260,7 @@ impl Call {
 
 /// When each call had returned to the program, which is when its last part had; `None`: not within
 /// the recording.
-pub(super) fn returns(calls: &[Call]) -> Vec<Option<Moment>> {
+pub(crate) fn returns(calls: &[Call]) -> Vec<Option<Moment>> {
     let mut returns: Vec<Option<Moment>> = calls.iter().map(|call| call.returned).collect();
     for (place, call) in calls.iter().enumerate() {
         if let Origin::PartOf(first) = call.origin {

@@ -325,20 +325,7 @@ impl<'a> Exploration<'a> {
         base: &Tree,
         cut: Moment,
     ) -> Result<Verdict> {
-        let Some(judge) = self.judge else {
-            let said = rules::judge(&self.run.calls, base, tree, cut.tick);
-            let wrong = said
-                .broken
-                .into_iter()
-                .map(|b| if b.promised { Wrong::Promise(b.what) } else { Wrong::Unasked(b.what) })
-                .collect();
-            return Ok(Verdict { wrong, unmeasured: said.unmeasured, second_opinions: 0 });
-        };
-        let said = judge
-            .judge(&RecoveredTree { tree, contents }, &self.run.printed_text(cut.tick))
-            .map_err(|e| CrashError::Host(format!("the judge could not be asked: {e}")))?;
-        let wrong = said.summary().map(|verdict| Wrong::Judge(verdict, said.output));
-        Ok(Verdict { wrong: wrong.into_iter().collect(), ..Verdict::default() })
+        verdict(self.run, self.judge, &RecoveredTree { tree, contents }, base, cut)
     }
 
     /// What is wrong with the given contents at a state's crash point.
@@ -385,6 +372,34 @@ impl<'a> Exploration<'a> {
         });
         trouble.map_or(Ok(decisive), Err)
     }
+}
+
+/// What the judge, or without one the rules, say of what a cut has left; `base` is the tree before
+/// the run.
+///
+/// # Errors
+/// The judge could not be asked.
+pub(crate) fn verdict(
+    run: &ProgramRun,
+    judge: Option<&dyn Judges>,
+    left: &RecoveredTree<'_>,
+    base: &Tree,
+    cut: Moment,
+) -> Result<Verdict> {
+    let Some(judge) = judge else {
+        let said = rules::judge(&run.calls, base, left.tree, cut.tick);
+        let wrong = said
+            .broken
+            .into_iter()
+            .map(|b| if b.promised { Wrong::Promise(b.what) } else { Wrong::Unasked(b.what) })
+            .collect();
+        return Ok(Verdict { wrong, unmeasured: said.unmeasured, second_opinions: 0 });
+    };
+    let said = judge
+        .judge(left, &run.printed_text(cut.tick))
+        .map_err(|e| CrashError::Host(format!("the judge could not be asked: {e}")))?;
+    let wrong = said.summary().map(|verdict| Wrong::Judge(verdict, said.output));
+    Ok(Verdict { wrong: wrong.into_iter().collect(), ..Verdict::default() })
 }
 
 /// Who judges, beside the user's judge.
@@ -457,7 +472,7 @@ pub fn grouped(findings: &[WrongState]) -> Vec<(String, &WrongState, u64)> {
 }
 
 /// The text with '#' for each number after its first colon, hexadecimal ones after 0x included.
-fn without_numbers(text: &str) -> String {
+pub fn without_numbers(text: &str) -> String {
     let (head, mut rest) = text.split_at(text.find(": ").unwrap_or(text.len()));
     let mut masked = head.to_owned();
     while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {

@@ -24,8 +24,8 @@ use super::ProgramRun;
 use crate::error::{CrashError, Result};
 
 const MAGIC: &[u8; 16] = b"steadfast crash\n";
-/// 4: the form of postcard.
-const VERSION: u32 = 4;
+/// 5: calls have their details.
+const VERSION: u32 = 5;
 /// Bytes of the magic and the version.
 const HEAD: usize = MAGIC.len() + 4;
 /// Largest device in a file, in bytes: what a run of a program is recorded on is far smaller, and

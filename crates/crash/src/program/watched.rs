@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_devices::filter::record::RecordLog;
-use steadfast_devices::store::Digest;
+use steadfast_devices::store::{Digest, PackedBytes};
 use steadfast_runtime::{InCall, Mutex, in_call};
 use steadfast_vfs::{
     Attr, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
@@ -17,7 +17,7 @@ use steadfast_vfs::{
 };
 
 use super::asked::{OngoingWrites, Request};
-use super::calls::{Call, CallKind, Origin, file_id, number_of};
+use super::calls::{Call, CallDetail, CallKind, Origin, file_id, number_of};
 use super::paths::{Path, Paths};
 use crate::tree::{Contents, contents_of};
 
@@ -51,6 +51,13 @@ struct CallContext {
     offset: u64,
     contents: Option<Contents>,
     promises: bool,
+    detail: CallDetail,
+}
+
+/// What a file that was made is like.
+fn made(attr: &Attr) -> CallDetail {
+    let Attr { mode, uid, gid, rdev, .. } = *attr;
+    CallDetail::Node { mode, uid, gid, rdev, target: Vec::new() }
 }
 
 impl WatchedFs {
@@ -101,7 +108,7 @@ impl WatchedFs {
         }
         // Under the lock, so that the list is in the order of the moments.
         let started = self.log.note(CALL, [kind as u64, place as u64, 0]);
-        let CallContext { ino, replaced, path, other, offset, contents, promises } = about;
+        let CallContext { ino, replaced, path, other, offset, contents, promises, detail } = about;
         let promises = promises || asked_for;
         let unplaced = !path.whole || other.as_ref().is_some_and(|other| !other.whole);
         seen.calls.push(Call {
@@ -114,6 +121,7 @@ impl WatchedFs {
             other: other.map(|other| other.bytes).unwrap_or_default(),
             offset,
             contents,
+            detail,
             ..Call::plain(kind, "", started, None)
         });
         (place, in_call(place as u64 + 1))
@@ -171,9 +179,10 @@ impl WatchedFs {
         attr: impl FnOnce(&T) -> Attr,
     ) -> Result<T> {
         let about = CallContext { path: self.place(dir, name), ..CallContext::default() };
-        self.noted_and(kind, about, call, |made, call, paths| {
-            let attr = attr(made);
+        self.noted_and(kind, about, call, |answer, call, paths| {
+            let attr = attr(answer);
             call.ino = file_id(&attr);
+            call.detail = made(&attr);
             paths.found(attr.ino, dir, name);
         })
     }
@@ -225,7 +234,8 @@ impl WatchedFs {
         let durable = !request.is_write_back()
             && self.sync_promises(TransactMask::FSYNC | TransactMask::WRITE);
         let promises = durable && how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
-        let about = CallContext { offset: from, contents, promises, ..self.on_handle(fh) };
+        let detail = CallDetail::Bytes(PackedBytes::pack(data));
+        let about = CallContext { offset: from, contents, promises, detail, ..self.on_handle(fh) };
         let (number, in_call) = self.begin_as(CallKind::Write, about, |asked, place| {
             let (origin, asked_for) = asked.write(&request, fh, (from, len), place);
             (origin, durable && asked_for)
@@ -240,6 +250,7 @@ impl WatchedFs {
             if written < data.len() {
                 let digest = Digest::of(&data[..written]);
                 call.contents = Some(Contents { size: written as u64, digest });
+                call.detail = CallDetail::Bytes(PackedBytes::pack(&data.slice(..written)));
             }
         });
         answer
@@ -320,7 +331,9 @@ impl FileSystem for WatchedFs {
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         let about = self.on_inode(ino);
         let kind = if set.size.is_some() { CallKind::Truncate } else { CallKind::Attributes };
-        let about = CallContext { offset: set.size.unwrap_or(0), ..about };
+        let SetAttr { mode, uid, gid, .. } = set;
+        let detail = CallDetail::Attributes { mode, uid, gid };
+        let about = CallContext { offset: set.size.unwrap_or(0), detail, ..about };
         self.noted(kind, about, || self.next.setattr(ino, set))
     }
 
@@ -338,8 +351,16 @@ impl FileSystem for WatchedFs {
     }
 
     fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
+        let about = CallContext { path: self.place(dir, name), ..CallContext::default() };
         let call = || self.next.symlink(dir, name, target, node);
-        self.made(CallKind::Symlink, (dir, name), call, |attr| *attr)
+        self.noted_and(CallKind::Symlink, about, call, |attr, call, paths| {
+            call.ino = file_id(attr);
+            call.detail = made(attr);
+            if let CallDetail::Node { target: to, .. } = &mut call.detail {
+                *to = target.to_vec();
+            }
+            paths.found(attr.ino, dir, name);
+        })
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
@@ -464,6 +485,7 @@ impl FileSystem for WatchedFs {
         let context = CallContext::default();
         let made = self.noted_and(CallKind::Create, context, call, |(attr, _), call, _| {
             call.ino = file_id(attr);
+            call.detail = made(attr);
         });
         if let Ok((attr, fh)) = &made {
             self.seen.lock().opened.insert(*fh, (attr.ino, flags));
@@ -472,7 +494,8 @@ impl FileSystem for WatchedFs {
     }
 
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
-        let about = CallContext { offset, ..self.on_handle(fh) };
+        let detail = CallDetail::Range { what: what.into(), len };
+        let about = CallContext { offset, detail, ..self.on_handle(fh) };
         self.noted(CallKind::Fallocate, about, || self.next.fallocate(fh, what, offset, len))
     }
 

@@ -7,13 +7,34 @@ use steadfast_crash::figures::StateFigures;
 use steadfast_crash::judge::Judge;
 use steadfast_crash::program::Tree;
 use steadfast_crash::{CrashError, Result};
-use steadfast_devices::filter::record::{Moment, Recording};
+use steadfast_devices::filter::record::{Moment, RecordLog, Recording};
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
 use super::judge::judge;
-use super::run::OperationTrace;
+use super::run::{OperationTrace, play};
 use super::step::Workload;
+
+/// What carries out a workload, and who judges it afterwards.
+pub type Player =
+    Arc<dyn Fn(&Arc<dyn FileSystem>, &RecordLog, &Workload) -> Result<Played> + Send + Sync>;
+
+/// A workload that was carried out.
+pub struct Played {
+    /// Knows what was done.
+    pub judge: Arc<dyn Judge>,
+    /// Operations that were refused, and count as not made.
+    pub refused: u64,
+}
+
+/// Notes what is seen after each operation, and judges by that.
+pub fn by_looks() -> Player {
+    Arc::new(|fs, log, workload| {
+        let trace = play(&**fs, log, workload)?;
+        let refused = trace.refused() as u64;
+        Ok(Played { judge: Arc::new(trace), refused })
+    })
+}
 
 /// A run of a workload.
 pub struct CorpusRun {
@@ -25,9 +46,9 @@ pub struct CorpusRun {
 
 impl CorpusRun {
     /// A run that began with the devices holding `bases`.
-    pub fn new(bases: Vec<Store>, recording: Recording, trace: OperationTrace) -> CorpusRun {
-        let refused = trace.refused() as u64;
-        CorpusRun { recorded: CutSource { bases, recording, judge: Arc::new(trace) }, refused }
+    pub fn new(bases: Vec<Store>, recording: Recording, played: Played) -> CorpusRun {
+        let Played { judge, refused } = played;
+        CorpusRun { recorded: CutSource { bases, recording, judge }, refused }
     }
 }
 
@@ -70,7 +91,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// Something on this machine failed, or an operation is unknown.
-    fn record(&self, workload: &Workload) -> Result<CorpusRun>;
+    fn record(&self, workload: &Workload, player: &Player) -> Result<CorpusRun>;
 
     /// What recovers what a cut has left.
     fn system(&self) -> &dyn System;
@@ -101,7 +122,20 @@ pub struct WorkloadReport {
 /// # Errors
 /// Something on this machine failed.
 pub fn try_out(subject: &dyn Subject, workload: &Workload, plan: &Plan) -> Result<WorkloadReport> {
-    let CorpusRun { recorded, refused } = subject.record(workload)?;
+    try_out_by(subject, workload, plan, &by_looks())
+}
+
+/// The same with another judge.
+///
+/// # Errors
+/// Something on this machine failed.
+pub fn try_out_by(
+    subject: &dyn Subject,
+    workload: &Workload,
+    plan: &Plan,
+    player: &Player,
+) -> Result<WorkloadReport> {
+    let CorpusRun { recorded, refused } = subject.record(workload, player)?;
     let mut outcome = WorkloadReport { refused, ..WorkloadReport::default() };
     let mut trouble = None;
     outcome.cuts = each_cut(subject.system(), &recorded, plan, &mut |mut cut, state| {

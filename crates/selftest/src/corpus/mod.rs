@@ -15,13 +15,17 @@ mod explore;
 mod foreign;
 mod judge;
 mod known;
+mod models;
 mod own;
 mod peer;
 mod run;
 mod step;
 
-pub use explore::{CorpusRun, Subject, WorkloadReport, try_out};
+pub use explore::{
+    CorpusRun, Played, Player, Subject, WorkloadReport, by_looks, try_out, try_out_by,
+};
 pub use known::{KNOWN, KnownBug};
+pub use models::{Forbidden, by_models};
 pub use own::{Own, OwnKind};
 pub use peer::InCorpus;
 pub use run::OperationTrace;

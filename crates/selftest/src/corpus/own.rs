@@ -18,8 +18,8 @@ use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 use uuid::Uuid;
 
-use super::explore::{CorpusRun, Subject};
-use super::run::{play, set_up};
+use super::explore::{CorpusRun, Player, Subject};
+use super::run::set_up;
 use super::step::Workload;
 use crate::devices::EPOCH;
 
@@ -115,7 +115,7 @@ fn run(
     ram: &Ram,
     durability: Durability,
     linger: Duration,
-    workload: &Workload,
+    (workload, player): (&Workload, &Player),
 ) -> steadfast_crash::Result<CorpusRun> {
     let refused = |why| format!("the mount was refused: {why}");
     let fs = mount(&blocks(std::slice::from_ref(ram)), options.clone()).map_err(refused)?;
@@ -130,12 +130,12 @@ fn run(
     device.flush().map_err(|e| format!("flush: {e}"))?;
     let bases =
         log.begin_anew(|| vec![ram.store()]).ok_or_else(|| "something is in flight".to_owned())?;
-    let trace = play(&*fs, &log, workload)?;
+    let played = player(&(Arc::clone(&fs) as Arc<dyn FileSystem>), &log, workload)?;
     sleep(linger);
     let recording = log.take();
     // What reaches the disk now is no longer of interest.
     let _ = fs.unmount();
-    Ok(CorpusRun::new(bases, recording, trace))
+    Ok(CorpusRun::new(bases, recording, played))
 }
 
 impl Subject for Own {
@@ -143,12 +143,13 @@ impl Subject for Own {
         self.name.clone()
     }
 
-    fn record(&self, workload: &Workload) -> steadfast_crash::Result<CorpusRun> {
+    fn record(&self, workload: &Workload, player: &Player) -> steadfast_crash::Result<CorpusRun> {
+        let player = Arc::clone(player);
         let (options, workload, linger) = (self.options.clone(), workload.clone(), self.linger);
         let ram = Ram::from_store("disk", self.formatted.clone()).persistent();
         let durability = if self.lying { LYING } else { Durability::OnFlush };
         let ran = Sim::new(1)
-            .run(move || run(&options, &ram, durability, linger, &workload))
+            .run(move || run(&options, &ram, durability, linger, (&workload, &player)))
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}").into()));
         let CorpusRun { recorded, refused } = ran.map_err(|why| format!("{}: {why}", self.name))?;
         Ok(CorpusRun { recorded: recorded.on_media(0, self.media), refused })

@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use steadfast_crash::explore::System;
 use steadfast_crash::{CrashError, Result};
+use steadfast_devices::filter::record::Media;
 use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_peers::{KernelFs, Peer, PeerError};
-use steadfast_vfs::HostFs;
+use steadfast_vfs::{FileSystem, HostFs};
 
-use super::run::{play, set_up};
-use super::{CorpusRun, Subject, Workload};
+use super::run::set_up;
+use super::{CorpusRun, Player, Subject, Workload};
 
 /// A file system of the kernel's, on a RAM disk of ours with a volatile cache.
 pub struct InCorpus {
     peer: Peer,
     formatted: Vec<Store>,
+    media: Media,
 }
 
 impl InCorpus {
@@ -39,7 +41,14 @@ impl InCorpus {
             lying_caches: Vec::new(),
         };
         let formatted = peer.formatted()?;
-        Ok(InCorpus { peer, formatted })
+        Ok(InCorpus { peer, formatted, media: Media::default() })
+    }
+
+    /// On a disk of another medium.
+    #[must_use]
+    pub fn on(mut self, media: Media) -> InCorpus {
+        self.media = media;
+        self
     }
 }
 
@@ -48,17 +57,19 @@ impl Subject for InCorpus {
         format!("kernel-{}", self.peer.fs.name())
     }
 
-    fn record(&self, workload: &Workload) -> Result<CorpusRun> {
+    fn record(&self, workload: &Workload, player: &Player) -> Result<CorpusRun> {
         let running = self.peer.resume(self.formatted.clone()).map_err(CrashError::host)?;
-        let (bases, trace) = {
+        let (bases, played) = {
             let fs = HostFs::open(running.path()).map_err(CrashError::host)?;
-            set_up(&fs, workload)?;
+            let fs: Arc<dyn FileSystem> = Arc::new(fs);
+            set_up(&*fs, workload)?;
             let bases = running.begin().map_err(CrashError::host)?;
-            (bases, play(&fs, running.log(), workload)?)
+            (bases, player(&fs, running.log(), workload)?)
         };
         let (recording, taken_away) = running.end();
         taken_away.map_err(CrashError::host)?;
-        Ok(CorpusRun::new(bases, recording, trace))
+        let CorpusRun { recorded, refused } = CorpusRun::new(bases, recording, played);
+        Ok(CorpusRun { recorded: recorded.on_media(0, self.media), refused })
     }
 
     fn system(&self) -> &dyn System {

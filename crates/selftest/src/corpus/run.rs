@@ -77,7 +77,7 @@ pub(super) fn set_up(fs: &dyn FileSystem, workload: &Workload) -> steadfast_cras
     Ok(fs.sync().map_err(|e| format!("sync: {e}"))?)
 }
 
-/// Carries out what is recorded.
+/// Carries out what is recorded, and looks after each operation.
 ///
 /// # Errors
 /// What cannot be read of a file system that is not damaged, or not be done.
@@ -90,25 +90,42 @@ pub(super) fn play(
     trace.look(fs).map_err(words)?;
     for (number, op) in workload.ops.iter().enumerate() {
         let started = log.note(NOTE, [number as u64, 0, 0]);
-        let index = workload.setup.len() + number;
-        let refused = match op.apply(fs, fs.root(), (0, index)) {
-            Ok(()) => false,
-            // As a program that does not look at errors.
-            Err(
-                FsError::Exists
-                | FsError::NotFound
-                | FsError::NotEmpty
-                | FsError::NotDirectory
-                | FsError::IsDirectory
-                | FsError::Invalid { .. }
-                | FsError::NoData
-                | FsError::Unsupported { .. },
-            ) => true,
-            Err(e) => return Err(format!("{op}: {e}").into()),
-        };
+        let refused = !apply(fs, workload, number)?;
         let returned = log.note(NOTE, [number as u64, 1, 0]);
         trace.done.push(OperationRecord { op: op.clone(), started, returned, refused });
         trace.look(fs).map_err(words)?;
     }
     Ok(trace)
+}
+
+/// Carries out what is recorded; how many operations were refused.
+///
+/// # Errors
+/// What cannot be done.
+pub(super) fn carry_out(fs: &dyn FileSystem, workload: &Workload) -> steadfast_crash::Result<u64> {
+    let mut refused = 0;
+    for number in 0..workload.ops.len() {
+        refused += u64::from(!apply(fs, workload, number)?);
+    }
+    Ok(refused)
+}
+
+/// Whether an operation was done, and not refused.
+fn apply(fs: &dyn FileSystem, workload: &Workload, number: usize) -> steadfast_crash::Result<bool> {
+    let op = &workload.ops[number];
+    match op.apply(fs, fs.root(), (0, workload.setup.len() + number)) {
+        Ok(()) => Ok(true),
+        // As a program that does not look at errors.
+        Err(
+            FsError::Exists
+            | FsError::NotFound
+            | FsError::NotEmpty
+            | FsError::NotDirectory
+            | FsError::IsDirectory
+            | FsError::Invalid { .. }
+            | FsError::NoData
+            | FsError::Unsupported { .. },
+        ) => Ok(false),
+        Err(e) => Err(format!("{op}: {e}").into()),
+    }
 }

@@ -15,7 +15,7 @@ use steadfast_devices::filter::record::{
 use steadfast_devices::store::{PackedBytes, Store};
 use steadfast_runtime::Nanos;
 
-use super::super::calls::{Call, CallKind, Origin};
+use super::super::calls::{Call, CallDetail, CallKind, Origin};
 use super::super::{Contents, Line, ProgramRun};
 use super::DEVICE_BYTES_MAX;
 
@@ -163,6 +163,11 @@ impl<'r> SavedRun<'r> {
                 && size > CALL_BYTES_MAX
             {
                 return Err(format!("a call that writes {size} bytes"));
+            }
+            if let CallDetail::Bytes(bytes) = &call.detail
+                && written.is_none_or(|contents| contents.size != bytes.len() as u64)
+            {
+                return Err(format!("a call with {} bytes, and another size", bytes.len()));
             }
             if let Origin::PartOf(first) = call.origin
                 && first >= place

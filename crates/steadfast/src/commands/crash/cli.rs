@@ -86,6 +86,10 @@ pub struct CrashRun {
     /// States at each cut, at most [default: 48; the kernel's 4]
     #[arg(long, value_name = "N")]
     pub states: Option<u64>,
+    /// Judge the calls alone, too, by what a file system promises of them, without its states:
+    /// posix, ext4, ext4-noauto-da-alloc, ext4-writeback, ext4-journal, xfs, btrfs, ext2, or none
+    #[arg(long, value_name = "MODEL,...", value_delimiter = ',', default_value = "posix")]
+    pub model: Vec<String>,
     /// Seed of every random choice
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,

@@ -4,6 +4,7 @@ pub mod cli;
 mod devices;
 mod kernel;
 mod lab;
+mod models;
 mod on_stack;
 mod own;
 mod prepare;

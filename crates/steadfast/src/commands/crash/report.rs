@@ -13,6 +13,7 @@ use steadfast_crash::program::explore::{ExplorationReport, Wrong, grouped};
 use steadfast_crash::program::exposure::{CutExposure, ExposureSummary, summary};
 use steadfast_crash::program::{Command, ProgramRun};
 
+use super::models::ModelReports;
 use super::program::ProgramEnd;
 use super::setup::{Fs, Setup};
 use crate::document;
@@ -48,6 +49,8 @@ pub struct Report<'a> {
     pub recording: Option<&'a Path>,
     /// Which writes matter, of the first finding.
     pub decisive: Option<&'a Decisive>,
+    /// What the calls alone may leave.
+    pub by_calls: Option<&'a ModelReports>,
 }
 
 impl Report<'_> {
@@ -160,6 +163,12 @@ fn in_three(ExposureSummary { p50, p99, max, .. }: &ExposureSummary) -> String {
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
     let out = &mut Harmless::text(WrappedOutput::new(out));
+    of_states(report, out)?;
+    report.by_calls.map_or(Ok(()), |by_calls| by_calls.text(report.run, out))
+}
+
+/// What the states of the recorded devices show.
+fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let Report { setup, run, ended, outcome, .. } = report;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
@@ -301,6 +310,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         "troubles": outcome.troubles,
         "not_measured": report.unmeasured(),
         "findings": findings,
+        "by_calls": report.by_calls.map(|by_calls| by_calls.json(run)),
         "decisive": report.decisive.map(ToString::to_string),
         "recording": report.recording.map(|path| path.display().to_string()),
     });

@@ -16,6 +16,7 @@ use steadfast_crash::program::{Judges, ProgramRun, file};
 
 use super::cli::CrashRun;
 use super::kernel;
+use super::models;
 use super::own::{self, OwnRun};
 use super::printed::LineOutput;
 use super::program::Watch;
@@ -38,6 +39,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let setup = Setup::of(args)?;
     let judge = setup::judge(&args.judge)?;
     let choice = setup::choice(&setup, args)?;
+    let models = models::asked(args)?;
     let linger = setup::seconds("--linger", args.linger)?;
     if let Some(path) = &args.record {
         // Before the program is run for nothing. What is there is not changed yet.
@@ -130,13 +132,29 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         }
         _ => None,
     };
+    // Nobody sees the calls to the kernel's file systems.
+    let base = match setup.fs {
+        Fs::Own(_) if !models.is_empty() && !stopped && !run.calls.is_empty() => {
+            Some(exploration.base().map_err(|e| not_judged(anyhow!(e)))?)
+        }
+        _ => None,
+    };
+    let by_calls = base.map(|base| {
+        let judge = exploration.judge;
+        models::explore(&models, (&run, &base), judge, args.seed, &|share| {
+            bar.set(share, "the calls alone");
+            go_on()
+        })
+    });
     bar.set(1.0, "what each cut takes at the worst");
     let exposed = if stopped { None } else { exposure(&run, &*system, choice, &go_on) };
     // The signal may have come as late as this.
     let stopped = !go_on();
     let exposed = exposed.filter(|_| !stopped).unwrap_or_default();
     bar.finish();
-    let recording = match (&args.record, outcome.findings.is_empty()) {
+    let found_by_calls = by_calls.as_ref().is_some_and(|of| !of.findings.is_empty());
+    let found = !outcome.findings.is_empty() || found_by_calls;
+    let recording = match (&args.record, !found) {
         (Some(path), _) if saved.as_ref().is_some_and(Result::is_ok) => Some(path.clone()),
         (_, true) => None,
         // What was found is reported also without a recording.
@@ -159,6 +177,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         stopped,
         recording: recording.as_deref(),
         decisive: decisive.as_ref(),
+        by_calls: by_calls.as_ref(),
     };
     stops::end_with_signals();
     // What was found counts, whoever reads it.
@@ -168,7 +187,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     } else {
         report::text(&report, out)?
     }
-    if !outcome.findings.is_empty() {
+    if found {
         return Ok(Exit::Problem);
     }
     if let Some(first) = outcome.troubles.first() {

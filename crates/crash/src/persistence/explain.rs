@@ -1,0 +1,288 @@
+//! Why a state is wrong, in the program's own calls, and what would help.
+
+use std::collections::BTreeSet;
+
+use super::explore::{ModelExploration, ModelFinding};
+use super::model::{Chosen, Model, Ordered};
+use super::states::Instant;
+use super::steps::{Effect, Steps, Sync, Synced, name_of};
+use super::world::ROOT;
+use crate::program::explore::{WrongState, without_numbers};
+use crate::program::{Line, Origin};
+use crate::tree::shown;
+
+/// Judgements that are spent on one finding.
+const JUDGEMENTS: u32 = 300;
+
+/// A sync that the program lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingSync {
+    /// fsync of what.
+    pub of: Synced,
+    /// In words: `fsync of settings.new before rename settings.new to settings`.
+    pub words: String,
+    /// Its instant.
+    tick: u64,
+}
+
+impl MissingSync {
+    fn sync(&self) -> Sync {
+        Sync { of: self.of, began: self.tick, ended: self.tick }
+    }
+}
+
+/// What else would help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Several calls are one change, and nothing says after a cut between them which are done.
+    Together,
+    /// A file is cut or written over in place: until all of it is written, neither what it held nor
+    /// what it is to hold is there.
+    WriteAnew,
+}
+
+impl Change {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Change::Together => {
+                "make the change with one rename, or log it first: a cut comes between its calls"
+            }
+            Change::WriteAnew => {
+                "write a new file, fsync it, rename it over the old one, fsync the folder"
+            }
+        }
+    }
+}
+
+/// Why a state is wrong.
+#[derive(Debug, Clone, Default)]
+pub struct Explanation {
+    /// Calls whose effect is lost: without these losses nothing would be wrong.
+    pub lost: Vec<usize>,
+    /// Calls that are there although nothing promised them: without them nothing would be wrong.
+    pub there: Vec<usize>,
+    /// Syncs with which it was not found any more.
+    pub syncs: Vec<MissingSync>,
+    /// What else would help.
+    pub change: Option<Change>,
+}
+
+impl ModelExploration<'_> {
+    /// Why a finding of a model is wrong.
+    pub fn explain(
+        &self,
+        model: Model,
+        finding: &ModelFinding,
+        go_on: &(dyn Fn() -> bool + std::marker::Sync),
+    ) -> Explanation {
+        let steps = Steps::of(&self.run.calls, self.base, model.halves_renames());
+        let ordered = Ordered::new(&steps, model);
+        let kind = kind_of(&finding.found);
+        let cut = finding.survivors.cut;
+        let mut spent = 0;
+        let mut is_wrong = |chosen: &Chosen| {
+            spent += 1;
+            spent <= JUDGEMENTS && go_on() && {
+                let found = WrongState {
+                    wrong: self.wrong(&ordered, chosen, cut),
+                    ..finding.found.clone()
+                };
+                kind_of(&found) == kind
+            }
+        };
+        let (chosen, lost, there) = fewest(&ordered, &finding.survivors.chosen, cut, &mut is_wrong);
+        let calls_of = |places: &[usize]| {
+            let calls: BTreeSet<usize> =
+                places.iter().map(|place| steps.all[*place].call).collect();
+            calls.into_iter().collect::<Vec<usize>>()
+        };
+        let mut explanation = Explanation {
+            lost: calls_of(&lost),
+            there: calls_of(&there),
+            ..Explanation::default()
+        };
+        let found = |syncs: &[MissingSync]| {
+            let more: Vec<Sync> = syncs.iter().map(MissingSync::sync).collect();
+            let report = self.explore(model, &more, &|_| go_on());
+            report.findings.iter().any(|finding| kind_of(&finding.found) == kind)
+        };
+        let missing = self.missing(&steps, &lost, &there, cut);
+        // One of them, if one is enough; else all.
+        let alone = missing.iter().find(|sync| !found(std::slice::from_ref(sync)));
+        explanation.syncs = match alone {
+            Some(sync) => vec![sync.clone()],
+            None if missing.len() > 1 && !found(&missing) => missing,
+            None => Vec::new(),
+        };
+        if explanation.syncs.is_empty() {
+            explanation.syncs = self.mapped(&ordered, &chosen, cut, &mut is_wrong);
+        }
+        if explanation.syncs.is_empty() {
+            explanation.change = match (in_place(&steps, &lost, &there), lost.is_empty()) {
+                (true, _) => Some(Change::WriteAnew),
+                (false, true) => Some(Change::Together),
+                (false, false) => None,
+            };
+        }
+        explanation
+    }
+
+    /// An msync: nothing is lost of the calls before the cut, but what the kernel wrote back later, of
+    /// a memory map, would have made it right.
+    fn mapped(
+        &self,
+        ordered: &Ordered<'_>,
+        chosen: &Chosen,
+        cut: Instant,
+        is_wrong: &mut dyn FnMut(&Chosen) -> bool,
+    ) -> Vec<MissingSync> {
+        let (calls, all) = (&self.run.calls, &ordered.steps.all);
+        let later = all.iter().filter(|step| step.started >= cut.at.tick);
+        let mut files: Vec<u64> = later
+            .filter(|step| calls[step.call].origin == Origin::Kernel && step.effect.is_contents())
+            .map(|step| step.effect.file())
+            .collect();
+        files.dedup();
+        let helps = |file: &u64, is_wrong: &mut dyn FnMut(&Chosen) -> bool| {
+            let with = all.iter().zip(chosen).map(|(step, there)| {
+                let of_map = calls[step.call].origin == Origin::Kernel
+                    && step.effect.is_contents()
+                    && step.effect.file() == *file;
+                *there || of_map
+            });
+            !is_wrong(&with.collect())
+        };
+        let Some(file) = files.into_iter().find(|file| helps(file, is_wrong)) else {
+            return Vec::new();
+        };
+        let printed = self.run.printed_before(cut.at.tick).checked_sub(1);
+        let (tick, before) = match printed.and_then(|line| self.run.lines.get(line)) {
+            Some(line) => (line.printed.tick, before_line(line)),
+            None => (cut.at.tick, "before it goes on".into()),
+        };
+        let words = format!("msync of {} {before}", name_of(calls, file));
+        vec![MissingSync { of: Synced::File(file), words, tick }]
+    }
+
+    /// Syncs that would have kept what is lost, each before what relies on it: a call that is there,
+    /// or a line that was printed.
+    fn missing(
+        &self,
+        steps: &Steps,
+        lost: &[usize],
+        there: &[usize],
+        cut: Instant,
+    ) -> Vec<MissingSync> {
+        let calls = &self.run.calls;
+        let mut missing: Vec<MissingSync> = Vec::new();
+        for place in lost {
+            let step = &steps.all[*place];
+            let effect = &step.effect;
+            let of: Vec<Synced> = match effect {
+                Effect::Make { file, .. } | Effect::Attributes { file, .. } => {
+                    vec![Synced::File(*file)]
+                }
+                effect if effect.is_contents() => vec![Synced::File(effect.file())],
+                effect => effect.places().map(|place| Synced::Names(place.dir)).collect(),
+            };
+            let relies = there.iter().map(|place| steps.all[*place].call);
+            // Without any of them nothing would be wrong: the last one, which shows the others.
+            let relies = relies.filter(|call| *call > step.call).max();
+            let printed = self.run.lines.iter().map(|line| line.printed);
+            let printed =
+                printed.filter(|at| at.tick > step.returned && at.tick < cut.at.tick).last();
+            let (tick, before) = match (relies, printed) {
+                (Some(call), _) => (calls[call].started.tick, format!("before {}", calls[call])),
+                (None, Some(at)) => {
+                    // OK to index: the line is one of these.
+                    (at.tick, before_line(&self.run.lines[self.run.printed_before(at.tick)]))
+                }
+                (None, None) => {
+                    (step.returned.saturating_add(1), format!("after {}", calls[step.call]))
+                }
+            };
+            for of in of {
+                let what = match of {
+                    Synced::Names(ROOT) => "fsync of the folder it works in".into(),
+                    Synced::Names(dir) => format!("fsync of the folder {}", name_of(calls, dir)),
+                    Synced::File(file) => {
+                        // What the kernel wrote back was written through a memory map.
+                        let mapped = calls[step.call].origin == Origin::Kernel;
+                        let how = if mapped { "msync" } else { "fsync" };
+                        format!("{how} of {}", name_of(&calls[..=step.call], file))
+                    }
+                    _ => continue,
+                };
+                let sync = MissingSync { of, words: format!("{what} {before}"), tick };
+                if !missing.iter().any(|other| other.of == sync.of) {
+                    missing.push(sync);
+                }
+            }
+        }
+        missing
+    }
+}
+
+fn before_line(line: &Line) -> String {
+    format!("before it prints '{}'", shown(&line.text))
+}
+
+/// A file that was there before was cut or written over, and not all of that is there.
+fn in_place(steps: &Steps, lost: &[usize], there: &[usize]) -> bool {
+    let of = |place: &usize| &steps.all[*place].effect;
+    there.iter().map(of).any(|effect| {
+        let file = effect.file();
+        let is_new = there
+            .iter()
+            .map(of)
+            .any(|other| matches!(other, Effect::Make { file: made, .. } if *made == file));
+        let cut = matches!(effect, Effect::Size { shorter: true, .. });
+        let torn = effect.is_contents()
+            && lost.iter().map(of).any(|lost| lost.is_contents() && lost.file() == file);
+        !is_new && (cut || torn)
+    })
+}
+
+/// What is wrong, without numbers, so that two states are wrong in the same way.
+fn kind_of(found: &WrongState) -> Option<String> {
+    found.wrong.first().map(|wrong| without_numbers(&wrong.what()))
+}
+
+/// The state with as little lost as can be, and then as little there beyond what is durable; what is
+/// lost, what is there.
+fn fewest(
+    ordered: &Ordered<'_>,
+    chosen: &Chosen,
+    cut: Instant,
+    is_wrong: &mut dyn FnMut(&Chosen) -> bool,
+) -> (Chosen, Vec<usize>, Vec<usize>) {
+    let all = &ordered.steps.all;
+    let begun = all.partition_point(|step| step.started < cut.at.tick);
+    let kept = ordered.durable(cut.at.tick, &[]);
+    let mut chosen = chosen.clone();
+    for place in (0..begun).rev() {
+        if !chosen[place] {
+            let mut more = chosen.clone();
+            more[place] = true;
+            ordered.close(&mut more);
+            if is_wrong(&more) {
+                chosen = more;
+            }
+        }
+    }
+    let lost: Vec<usize> = (0..begun).filter(|place| !chosen[*place]).collect();
+    let mut fewer = chosen.clone();
+    for place in (0..begun).rev() {
+        if fewer[place] && !kept[place] {
+            let mut less = fewer.clone();
+            less[place] = false;
+            ordered.open(&mut less, &kept);
+            if is_wrong(&less) {
+                fewer = less;
+            }
+        }
+    }
+    let there = (0..begun).filter(|place| fewer[*place] && !kept[*place]).collect();
+    (chosen, lost, there)
+}

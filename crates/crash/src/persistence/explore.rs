@@ -1,0 +1,226 @@
+//! All that may survive of a run's calls under a model: put together, judged, counted.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::model::{Chosen, Model, Ordered};
+use super::states::{self, Instant, Survivors};
+use super::steps::{Steps, Sync};
+use crate::error::Result;
+use crate::program::explore::{Verdict, Wrong, WrongState, verdict};
+use crate::program::{Judges, ProgramRun, RecoveredTree};
+use crate::tree::Tree;
+
+/// How to explore.
+pub struct ModelExploration<'a> {
+    /// What is cut.
+    pub run: &'a ProgramRun,
+    /// The files before it.
+    pub base: &'a Tree,
+    /// Who judges; without, the rules do.
+    pub judge: Option<&'a dyn Judges>,
+    /// Instants, at most.
+    pub cuts: usize,
+    /// States of each, at most.
+    pub states: usize,
+    /// Decides what is drawn.
+    pub seed: u64,
+    /// Threads.
+    pub workers: usize,
+}
+
+/// A state that is wrong.
+#[derive(Debug, Clone)]
+pub struct ModelFinding {
+    /// Its number, its cut, what is wrong.
+    pub found: WrongState,
+    /// What was there.
+    pub survivors: Survivors,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct ModelReport {
+    /// Instants at which the power was cut.
+    pub cuts: u64,
+    /// Sets of steps that were put together.
+    pub states: u64,
+    /// Different trees that they gave.
+    pub trees: u64,
+    /// Those that were judged: a tree again where more had been printed.
+    pub judged: u64,
+    /// Sets that were wrong.
+    pub bad_states: u64,
+    /// Of these, one for each tree, in the order of the states.
+    pub findings: Vec<ModelFinding>,
+    /// What could not be judged, with the reason.
+    pub unmeasured: BTreeSet<String>,
+    /// What failed on this machine.
+    pub troubles: Vec<String>,
+}
+
+impl ModelReport {
+    /// Findings by what is wrong: the first of each kind, and how many states there are.
+    pub fn grouped(&self) -> Vec<(String, &ModelFinding, u64)> {
+        let found: Vec<WrongState> = self.findings.iter().map(|f| f.found.clone()).collect();
+        let groups = crate::program::explore::grouped(&found);
+        let by_state: HashMap<u64, &ModelFinding> =
+            self.findings.iter().map(|finding| (finding.found.state, finding)).collect();
+        groups
+            .into_iter()
+            .filter_map(|(what, first, states)| Some((what, *by_state.get(&first.state)?, states)))
+            .collect()
+    }
+}
+
+#[derive(Default)]
+struct Progress {
+    report: ModelReport,
+    trees: BTreeSet<u128>,
+    /// By tree and what the judge knew: where the finding is, if it is one.
+    verdicts: HashMap<(u128, u64), Option<usize>>,
+}
+
+impl ModelExploration<'_> {
+    /// Explores one model; `more` are syncs that the program did not make. `go_on` is asked with
+    /// the share that is done.
+    pub fn explore(
+        &self,
+        model: Model,
+        more: &[Sync],
+        go_on: &(dyn Fn(f64) -> bool + std::marker::Sync),
+    ) -> ModelReport {
+        let steps = Steps::of(&self.run.calls, self.base, model.halves_renames());
+        let ordered = Ordered::new(&steps, model);
+        let cuts = self.instants();
+        let shared = Mutex::new(Progress::default());
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..self.workers.clamp(1, cuts.len().max(1)) {
+                scope.spawn(|| {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(cut) = cuts.get(number) else { break };
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        self.cut(&ordered, number, *cut, more, &shared);
+                        if !go_on(number as f64 / cuts.len() as f64) {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        let Progress { mut report, trees, verdicts } =
+            shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        report.trees = trees.len() as u64;
+        report.judged = verdicts.len() as u64;
+        report.unmeasured.extend(steps.unknown.iter().cloned());
+        report.findings.sort_by_key(|finding| finding.found.state);
+        report
+    }
+
+    /// Instants between which something has happened, most of them of calls.
+    fn instants(&self) -> Vec<Instant> {
+        let calls = self.run.calls.iter();
+        let calls = calls.flat_map(|call| [Some(call.started), call.returned]).flatten();
+        let lines = self.run.lines.iter().map(|line| line.printed);
+        let mut moments: BTreeMap<u64, Instant> = BTreeMap::new();
+        for mut at in calls.chain(lines) {
+            at.tick += 1;
+            moments.insert(at.tick, Instant { at, printed: self.run.printed_before(at.tick) });
+        }
+        let all: Vec<Instant> = moments.into_values().collect();
+        let most = self.cuts.max(1);
+        if all.len() <= most {
+            return all;
+        }
+        // The last one is always one of them.
+        (1..=most).map(|n| all[n * all.len() / most - 1]).collect()
+    }
+
+    fn cut(
+        &self,
+        ordered: &Ordered<'_>,
+        number: usize,
+        cut: Instant,
+        more: &[Sync],
+        shared: &Mutex<Progress>,
+    ) {
+        let sets = states::at(ordered, cut, more, self.states, self.seed);
+        lock(shared).report.cuts += 1;
+        for (place, chosen) in sets.into_iter().enumerate() {
+            let state = (number * self.states + place) as u64;
+            let tree = tree_of(ordered, &chosen);
+            let key = (tree.digest(), self.age(cut));
+            let known = {
+                let mut shared = lock(shared);
+                shared.report.states += 1;
+                shared.trees.insert(key.0);
+                shared.verdicts.get(&key).copied()
+            };
+            if let Some(known) = known {
+                if let Some(place) = known {
+                    let report = &mut lock(shared).report;
+                    report.bad_states += 1;
+                    // OK to index: findings are only sorted at the end.
+                    let finding = &mut report.findings[place].found;
+                    finding.states += 1;
+                }
+                continue;
+            }
+            let said = self.judge(&tree, cut);
+            let mut shared = lock(shared);
+            match said {
+                Ok(Verdict { wrong, unmeasured, .. }) => {
+                    shared.report.unmeasured.extend(unmeasured);
+                    let place = (!wrong.is_empty()).then(|| {
+                        let found = WrongState { state, cut: cut.at, wrong, states: 1 };
+                        let survivors = Survivors { cut, chosen };
+                        shared.report.bad_states += 1;
+                        shared.report.findings.push(ModelFinding { found, survivors });
+                        shared.report.findings.len() - 1
+                    });
+                    shared.verdicts.insert(key, place);
+                }
+                Err(trouble) => shared.report.troubles.push(trouble.to_string()),
+            }
+        }
+    }
+
+    /// What a judge knows beside the tree.
+    fn age(&self, cut: Instant) -> u64 {
+        match self.judge {
+            Some(_) => cut.printed as u64,
+            None => cut.at.tick,
+        }
+    }
+
+    pub(super) fn judge(&self, tree: &Tree, cut: Instant) -> Result<Verdict> {
+        let left = RecoveredTree { tree, contents: None };
+        verdict(self.run, self.judge, &left, self.base, cut.at)
+    }
+
+    /// What is wrong with a set of steps at a cut.
+    pub(super) fn wrong(&self, ordered: &Ordered<'_>, chosen: &Chosen, cut: Instant) -> Vec<Wrong> {
+        let judged = self.judge(&tree_of(ordered, chosen), cut);
+        judged.map(|verdict| verdict.wrong).unwrap_or_default()
+    }
+}
+
+/// The tree of a set of steps.
+pub(super) fn tree_of(ordered: &Ordered<'_>, chosen: &Chosen) -> Tree {
+    let mut world = ordered.steps.base.clone();
+    for (step, there) in ordered.steps.all.iter().zip(chosen) {
+        if *there {
+            world.take(&step.effect);
+        }
+    }
+    world.tree()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,100 @@
+//! What a file holds, in pieces that do not overlap; between them are zeros.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pieces(BTreeMap<u64, Bytes>);
+
+impl Pieces {
+    /// Of pieces in order.
+    pub fn of(pieces: &[(u64, Bytes)]) -> Pieces {
+        Pieces(pieces.iter().cloned().collect())
+    }
+
+    pub fn write(&mut self, at: u64, bytes: Bytes) {
+        self.clear(at, at.saturating_add(bytes.len() as u64));
+        if !bytes.is_empty() {
+            self.0.insert(at, bytes);
+        }
+    }
+
+    /// What is in `[from, to)` becomes zeros.
+    pub fn clear(&mut self, from: u64, to: u64) {
+        // They do not overlap: only the last one before `from` can reach into it.
+        let first = self.0.range(..from).next_back().map_or(from, |(at, _)| *at);
+        let hit: Vec<u64> = self.0.range(first..to.max(first)).map(|(at, _)| *at).collect();
+        for at in hit {
+            let Some(piece) = self.0.remove(&at) else { continue };
+            let end = at + piece.len() as u64;
+            if at < from {
+                let kept = (from - at).min(piece.len() as u64) as usize;
+                self.0.insert(at, piece.slice(..kept));
+            }
+            if end > to {
+                self.0.insert(to.max(at), piece.slice((to.max(at) - at) as usize..));
+            }
+        }
+    }
+
+    /// What is in `[at, at + len)` goes, and what follows moves down to `at`.
+    pub fn collapse(&mut self, at: u64, len: u64) {
+        self.clear(at, at.saturating_add(len));
+        let behind = self.0.split_off(&at);
+        self.0.extend(behind.into_iter().map(|(from, piece)| (from.saturating_sub(len), piece)));
+    }
+
+    /// What is at `at` and behind it moves up by `len`; zeros come in its place.
+    pub fn insert(&mut self, at: u64, len: u64) {
+        // The piece across the place becomes two.
+        let across = self.0.range(..at).next_back().map(|(from, piece)| (*from, piece.clone()));
+        if let Some((from, piece)) = across
+            && from + piece.len() as u64 > at
+        {
+            let cut = (at - from) as usize;
+            self.0.insert(from, piece.slice(..cut));
+            self.0.insert(at, piece.slice(cut..));
+        }
+        let behind = self.0.split_off(&at);
+        self.0.extend(behind.into_iter().map(|(from, piece)| (from.saturating_add(len), piece)));
+    }
+
+    /// The pieces within the first `size` bytes.
+    pub fn within(&self, size: u64) -> Vec<(u64, Bytes)> {
+        let within = self.0.range(..size);
+        within
+            .map(|(at, piece)| (*at, piece.slice(..(size - at).min(piece.len() as u64) as usize)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pieces: &Pieces, size: u64) -> String {
+        let mut all = vec![b'.'; size as usize];
+        for (at, piece) in pieces.within(size) {
+            all[at as usize..at as usize + piece.len()].copy_from_slice(&piece);
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    #[test]
+    fn pieces_are_written_over_cut_and_moved() {
+        let mut pieces = Pieces::of(&[(0, Bytes::from_static(b"aaaaaa"))]);
+        pieces.write(2, Bytes::from_static(b"bb"));
+        assert_eq!(shown(&pieces, 8), "aabbaa..");
+        pieces.clear(1, 3);
+        assert_eq!(shown(&pieces, 8), "a..baa..");
+        pieces.insert(4, 2);
+        assert_eq!(shown(&pieces, 8), "a..b..aa");
+        pieces.collapse(1, 3);
+        assert_eq!(shown(&pieces, 8), "a..aa...");
+        pieces.write(6, Bytes::from_static(b"cc"));
+        pieces.clear(7, u64::MAX);
+        assert_eq!(shown(&pieces, 8), "a..aa.c.");
+        assert_eq!(shown(&pieces, 4), "a..a");
+    }
+}

@@ -34,12 +34,16 @@ pub fn by_models(models: &'static [Model], forbidden: &Forbidden) -> Player {
     })
 }
 
+/// Of trees.
+type Digests = HashSet<u128>;
+
 struct ModelsJudge {
     models: &'static [Model],
     calls: Vec<Call>,
     base: Tree,
-    /// What each model allows, by how many calls had begun and had returned.
-    allowed: Mutex<HashMap<(Model, u64), Option<HashSet<u128>>>>,
+    /// What each model allows, by how many calls had begun and had returned; `None`: too much to
+    /// be listed.
+    allowed: Mutex<HashMap<(Model, u64), Option<Digests>>>,
     forbidden: Forbidden,
 }
 

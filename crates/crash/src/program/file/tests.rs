@@ -6,7 +6,7 @@ use steadfast_devices::filter::record::{Action, DeviceId, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 
-use super::super::{Call, CallKind, Contents, Line, Origin};
+use super::super::{Call, CallDetail, CallKind, Contents, Line, Origin};
 use super::*;
 
 fn run() -> ProgramRun {
@@ -41,6 +41,7 @@ fn run() -> ProgramRun {
         offset: 0,
         contents,
         lost: None,
+        detail: CallDetail::Node { mode: 0o644, uid: 1, gid: 2, rdev: 3, target: b"to".to_vec() },
     };
     ProgramRun {
         about: [("fs", "ext4"), ("judge", "true")].map(|(k, v)| (k.into(), v.into())).into(),

@@ -258,8 +258,8 @@ fn job(root: &Path, binary: &Binary, asked: &TestSelection, memory: &TmpfsFolder
 
 /// Cargo hands these to rustdoc, which builds and runs them.
 ///
-/// Cargo is asked for all tests, with a runner that starts only the examples: asked for the examples
-/// alone (`--doc`), it leaves out packages without a library, selects other features of what the
+/// Cargo is asked for all tests, with a runner that starts only the examples: asked for these alone
+/// (`--doc`), it leaves out packages without a library, selects other features of what the
 /// rest depends on, and builds the whole workspace anew.
 fn doc_tests(root: &Path, asked: &TestSelection) -> Job {
     let mut command = step::cargo(root, &["test", "--workspace", "--no-fail-fast"]);

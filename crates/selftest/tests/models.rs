@@ -11,7 +11,7 @@ use steadfast_devices::filter::record::Media;
 use steadfast_ext4::{DataMode, MountOptions};
 use steadfast_peers::KernelFs;
 use steadfast_selftest::corpus::{
-    Forbidden, InCorpus, KNOWN, Own, OwnKind, Subject, Workload, ace, by_models, try_out_by,
+    ForbiddenStates, InCorpus, KNOWN, Own, OwnKind, Subject, Workload, ace, by_models, try_out_by,
 };
 
 /// Every so many of the sequences of one and of two operations; the soak takes more.
@@ -46,7 +46,7 @@ fn forbidden(
     plan: &Plan,
     workloads: &[Workload],
 ) -> Vec<String> {
-    let (mut states, found) = (0, Forbidden::default());
+    let (mut states, found) = (0, ForbiddenStates::default());
     for workload in workloads {
         let player = by_models(models, &found);
         states += try_out_by(subject, workload, plan, &player).unwrap().states;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::explore::{ModelExploration, ModelFinding};
-use super::model::{Chosen, Model, Ordered};
+use super::model::{Model, StepOrder, StepSet};
 use super::states::Instant;
-use super::steps::{Effect, Steps, Sync, Synced, name_of};
+use super::steps::{Effect, Steps, Sync, SyncScope, name_of};
 use super::world::ROOT;
 use crate::program::explore::{WrongState, without_numbers};
 use crate::program::{Line, Origin};
@@ -18,7 +18,7 @@ const JUDGEMENTS: u32 = 300;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingSync {
     /// fsync of what.
-    pub of: Synced,
+    pub of: SyncScope,
     /// In words: `fsync of settings.new before rename settings.new to settings`.
     pub words: String,
     /// Its instant.
@@ -77,11 +77,11 @@ impl ModelExploration<'_> {
         go_on: &(dyn Fn() -> bool + std::marker::Sync),
     ) -> Explanation {
         let steps = Steps::of(&self.run.calls, self.base, model.halves_renames());
-        let ordered = Ordered::new(&steps, model);
+        let ordered = StepOrder::new(&steps, model);
         let kind = kind_of(&finding.found);
         let cut = finding.survivors.cut;
         let mut spent = 0;
-        let mut is_wrong = |chosen: &Chosen| {
+        let mut is_wrong = |chosen: &StepSet| {
             spent += 1;
             spent <= JUDGEMENTS && go_on() && {
                 let found = WrongState {
@@ -128,14 +128,14 @@ impl ModelExploration<'_> {
         explanation
     }
 
-    /// An msync: nothing is lost of the calls before the cut, but what the kernel wrote back later, of
-    /// a memory map, would have made it right.
+    /// An msync: nothing is lost of the calls before the cut, but what the kernel wrote back later,
+    /// of a memory map, would have made it right.
     fn mapped(
         &self,
-        ordered: &Ordered<'_>,
-        chosen: &Chosen,
+        ordered: &StepOrder<'_>,
+        chosen: &StepSet,
         cut: Instant,
-        is_wrong: &mut dyn FnMut(&Chosen) -> bool,
+        is_wrong: &mut dyn FnMut(&StepSet) -> bool,
     ) -> Vec<MissingSync> {
         let (calls, all) = (&self.run.calls, &ordered.steps.all);
         let later = all.iter().filter(|step| step.started >= cut.at.tick);
@@ -144,7 +144,7 @@ impl ModelExploration<'_> {
             .map(|step| step.effect.file())
             .collect();
         files.dedup();
-        let helps = |file: &u64, is_wrong: &mut dyn FnMut(&Chosen) -> bool| {
+        let helps = |file: &u64, is_wrong: &mut dyn FnMut(&StepSet) -> bool| {
             let with = all.iter().zip(chosen).map(|(step, there)| {
                 let of_map = calls[step.call].origin == Origin::Kernel
                     && step.effect.is_contents()
@@ -162,11 +162,11 @@ impl ModelExploration<'_> {
             None => (cut.at.tick, "before it goes on".into()),
         };
         let words = format!("msync of {} {before}", name_of(calls, file));
-        vec![MissingSync { of: Synced::File(file), words, tick }]
+        vec![MissingSync { of: SyncScope::File(file), words, tick }]
     }
 
-    /// Syncs that would have kept what is lost, each before what relies on it: a call that is there,
-    /// or a line that was printed.
+    /// Syncs that would have kept what is lost, each before what relies on it: a call that is
+    /// there, or a line that was printed.
     fn missing(
         &self,
         steps: &Steps,
@@ -179,12 +179,12 @@ impl ModelExploration<'_> {
         for place in lost {
             let step = &steps.all[*place];
             let effect = &step.effect;
-            let of: Vec<Synced> = match effect {
+            let of: Vec<SyncScope> = match effect {
                 Effect::Make { file, .. } | Effect::Attributes { file, .. } => {
-                    vec![Synced::File(*file)]
+                    vec![SyncScope::File(*file)]
                 }
-                effect if effect.is_contents() => vec![Synced::File(effect.file())],
-                effect => effect.places().map(|place| Synced::Names(place.dir)).collect(),
+                effect if effect.is_contents() => vec![SyncScope::File(effect.file())],
+                effect => effect.places().map(|place| SyncScope::Names(place.dir)).collect(),
             };
             let relies = there.iter().map(|place| steps.all[*place].call);
             // Without any of them nothing would be wrong: the last one, which shows the others.
@@ -204,9 +204,9 @@ impl ModelExploration<'_> {
             };
             for of in of {
                 let what = match of {
-                    Synced::Names(ROOT) => "fsync of the folder it works in".into(),
-                    Synced::Names(dir) => format!("fsync of the folder {}", name_of(calls, dir)),
-                    Synced::File(file) => {
+                    SyncScope::Names(ROOT) => "fsync of the folder it works in".into(),
+                    SyncScope::Names(dir) => format!("fsync of the folder {}", name_of(calls, dir)),
+                    SyncScope::File(file) => {
                         // What the kernel wrote back was written through a memory map.
                         let mapped = calls[step.call].origin == Origin::Kernel;
                         let how = if mapped { "msync" } else { "fsync" };
@@ -249,14 +249,14 @@ fn kind_of(found: &WrongState) -> Option<String> {
     found.wrong.first().map(|wrong| without_numbers(&wrong.what()))
 }
 
-/// The state with as little lost as can be, and then as little there beyond what is durable; what is
-/// lost, what is there.
+/// The state with as little lost as can be, and then as little there beyond what is durable; what
+/// is lost, what is there.
 fn fewest(
-    ordered: &Ordered<'_>,
-    chosen: &Chosen,
+    ordered: &StepOrder<'_>,
+    chosen: &StepSet,
     cut: Instant,
-    is_wrong: &mut dyn FnMut(&Chosen) -> bool,
-) -> (Chosen, Vec<usize>, Vec<usize>) {
+    is_wrong: &mut dyn FnMut(&StepSet) -> bool,
+) -> (StepSet, Vec<usize>, Vec<usize>) {
     let all = &ordered.steps.all;
     let begun = all.partition_point(|step| step.started < cut.at.tick);
     let kept = ordered.durable(cut.at.tick, &[]);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::model::{Chosen, Model, Ordered};
+use super::model::{Model, StepOrder, StepSet};
 use super::states::{self, Instant, Survivors};
 use super::steps::{Steps, Sync};
 use crate::error::Result;
@@ -92,7 +92,7 @@ impl ModelExploration<'_> {
         go_on: &(dyn Fn(f64) -> bool + std::marker::Sync),
     ) -> ModelReport {
         let steps = Steps::of(&self.run.calls, self.base, model.halves_renames());
-        let ordered = Ordered::new(&steps, model);
+        let ordered = StepOrder::new(&steps, model);
         let cuts = self.instants();
         let shared = Mutex::new(Progress::default());
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -143,7 +143,7 @@ impl ModelExploration<'_> {
 
     fn cut(
         &self,
-        ordered: &Ordered<'_>,
+        ordered: &StepOrder<'_>,
         number: usize,
         cut: Instant,
         more: &[Sync],
@@ -204,14 +204,19 @@ impl ModelExploration<'_> {
     }
 
     /// What is wrong with a set of steps at a cut.
-    pub(super) fn wrong(&self, ordered: &Ordered<'_>, chosen: &Chosen, cut: Instant) -> Vec<Wrong> {
+    pub(super) fn wrong(
+        &self,
+        ordered: &StepOrder<'_>,
+        chosen: &StepSet,
+        cut: Instant,
+    ) -> Vec<Wrong> {
         let judged = self.judge(&tree_of(ordered, chosen), cut);
         judged.map(|verdict| verdict.wrong).unwrap_or_default()
     }
 }
 
 /// The tree of a set of steps.
-pub(super) fn tree_of(ordered: &Ordered<'_>, chosen: &Chosen) -> Tree {
+pub(super) fn tree_of(ordered: &StepOrder<'_>, chosen: &StepSet) -> Tree {
     let mut world = ordered.steps.base.clone();
     for (step, there) in ordered.steps.all.iter().zip(chosen) {
         if *there {

@@ -1,19 +1,20 @@
 //! Which steps are there before which: what a file system promises of the order.
 //!
-//! What follows is the sources' own reasoning: ext4 commits metadata in transactions, in the order
-//! of the calls. A size that grows comes with the allocation of the blocks (delayed allocation);
-//! until their data is written they read as zeros (unwritten extents). auto_da_alloc writes what a rename
+//! What follows is the sources' own reasoning, and is held against what they leave
+//! (`crates/selftest/tests/models.rs`). ext4 commits metadata in transactions, in the order of the
+//! calls. A size that grows comes with the allocation of the blocks (delayed allocation); until
+//! their data is written they read as zeros (unwritten extents). auto_da_alloc writes what a rename
 //! puts over another file, before the rename (fs/ext4/namei.c). data=journal has the data in the
 //! transactions too. XFS logs metadata in order, and sizes once their data is written
-//! (xfs_setfilesize). btrfs commits everything in one transaction, and an fsync alone before it by a
-//! log of its own (tree-log.c): what was not synced may be missing beside it. ext2 orders nothing,
-//! and a rename is two names.
+//! (xfs_setfilesize). btrfs commits everything in one transaction, and an fsync alone before it by
+//! a log of its own (tree-log.c): what was not synced may be missing beside it. ext2 orders
+//! nothing, and a rename is two names.
 
 use std::collections::HashMap;
 
 use strum::IntoEnumIterator;
 
-use super::steps::{Effect, PAGE, Place, Step, Steps, Sync, Synced};
+use super::steps::{Effect, PAGE, Place, Step, Steps, Sync, SyncScope};
 
 /// What is promised of the order of steps.
 #[derive(
@@ -133,7 +134,7 @@ impl Model {
 }
 
 /// The order of a run's steps under a model.
-pub struct Ordered<'s> {
+pub struct StepOrder<'s> {
     /// The steps.
     pub steps: &'s Steps,
     order: Order,
@@ -144,25 +145,25 @@ pub struct Ordered<'s> {
 }
 
 /// A set of steps, by their places.
-pub type Chosen = Vec<bool>;
+pub type StepSet = Vec<bool>;
 
-impl<'s> Ordered<'s> {
+impl<'s> StepOrder<'s> {
     /// The steps of a run in the order of a model.
-    pub fn new(steps: &'s Steps, model: Model) -> Ordered<'s> {
+    pub fn new(steps: &'s Steps, model: Model) -> StepOrder<'s> {
         let order = model.order();
         let mut edges = Edges { order, ..Edges::default() };
         for (place, step) in steps.all.iter().enumerate() {
             edges.step(place as u32, step);
         }
-        Ordered { steps, order, needs: edges.needs, earlier: edges.earlier }
+        StepOrder { steps, order, needs: edges.needs, earlier: edges.earlier }
     }
 
     /// Adds what must be there before what is chosen.
-    pub fn close(&self, chosen: &mut Chosen) {
+    pub fn close(&self, chosen: &mut StepSet) {
         self.close_by(chosen, true);
     }
 
-    fn close_by(&self, chosen: &mut Chosen, in_order: bool) {
+    fn close_by(&self, chosen: &mut StepSet, in_order: bool) {
         // Whatever a step needs stands before it.
         for place in (0..chosen.len()).rev() {
             if chosen[place] {
@@ -175,7 +176,7 @@ impl<'s> Ordered<'s> {
     }
 
     /// Takes away what cannot be there without what is not chosen. `kept` is what is durable.
-    pub fn open(&self, chosen: &mut Chosen, kept: &Chosen) {
+    pub fn open(&self, chosen: &mut StepSet, kept: &StepSet) {
         for place in 0..chosen.len() {
             let missing = |needed: &u32| !chosen[*needed as usize];
             let out_of_order = match self.earlier[place] {
@@ -193,7 +194,7 @@ impl<'s> Ordered<'s> {
     }
 
     /// Whether the last step before this one that is not there by a sync of its own is there.
-    fn last_in_order(&self, chosen: &Chosen, kept: &Chosen, from: u32) -> bool {
+    fn last_in_order(&self, chosen: &StepSet, kept: &StepSet, from: u32) -> bool {
         let mut at = Some(from);
         while let Some(place) = at {
             if !kept[place as usize] {
@@ -205,13 +206,13 @@ impl<'s> Ordered<'s> {
     }
 
     /// What is durable at a tick; `more` are syncs that the program did not make.
-    pub fn durable(&self, tick: u64, more: &[Sync]) -> Chosen {
+    pub fn durable(&self, tick: u64, more: &[Sync]) -> StepSet {
         self.kept(more, &|sync| sync.ended < tick)
     }
 
     /// The same, and what it is once the syncs that are going on have ended, where that is no more
     /// than a part of the order of the calls: it may be there before they return.
-    pub fn durable_or_soon(&self, tick: u64, more: &[Sync]) -> Vec<Chosen> {
+    pub(super) fn durable_or_soon(&self, tick: u64, more: &[Sync]) -> Vec<StepSet> {
         let mut both = vec![self.durable(tick, more)];
         if self.order.names && !self.order.sync_keeps_earlier {
             let soon = self.kept(more, &|sync| sync.began < tick);
@@ -220,12 +221,12 @@ impl<'s> Ordered<'s> {
         both
     }
 
-    fn kept(&self, more: &[Sync], counts: &dyn Fn(&Sync) -> bool) -> Chosen {
+    fn kept(&self, more: &[Sync], counts: &dyn Fn(&Sync) -> bool) -> StepSet {
         let mut kept = vec![false; self.steps.all.len()];
         for sync in self.steps.syncs.iter().chain(more).filter(|sync| counts(sync)) {
             for (place, step) in self.steps.all.iter().enumerate() {
                 let before = step.started < sync.began && step.returned < sync.began;
-                let own = matches!(sync.of, Synced::Write(call) if call == step.call);
+                let own = matches!(sync.of, SyncScope::Write(call) if call == step.call);
                 if (before || own) && self.makes_durable(sync.of, &step.effect, step.call) {
                     kept[place] = true;
                 }
@@ -235,21 +236,21 @@ impl<'s> Ordered<'s> {
         kept
     }
 
-    fn makes_durable(&self, of: Synced, effect: &Effect, call: usize) -> bool {
+    fn makes_durable(&self, of: SyncScope, effect: &Effect, call: usize) -> bool {
         let names = effect.is_name();
         match of {
-            Synced::All => true,
-            Synced::Write(write) => write == call,
-            Synced::Names(dir) => {
+            SyncScope::All => true,
+            SyncScope::Write(write) => write == call,
+            SyncScope::Names(dir) => {
                 effect.places().any(|place| place.dir == dir)
                     || (matches!(effect, Effect::Make { file, .. } if *file == dir))
             }
-            Synced::File(file) | Synced::Data(file) if effect.file() == file => {
+            SyncScope::File(file) | SyncScope::Data(file) if effect.file() == file => {
                 let attributes = matches!(effect, Effect::Attributes { .. });
                 (!names || self.order.sync_keeps_names)
-                    && !(attributes && matches!(of, Synced::Data(_)))
+                    && !(attributes && matches!(of, SyncScope::Data(_)))
             }
-            Synced::File(_) | Synced::Data(_) => false,
+            SyncScope::File(_) | SyncScope::Data(_) => false,
         }
     }
 }

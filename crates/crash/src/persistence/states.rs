@@ -6,7 +6,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::Moment;
 
 use super::explore::tree_of;
-use super::model::{Chosen, Model, Ordered};
+use super::model::{Model, StepOrder, StepSet};
 use super::steps::{Steps, Sync};
 
 /// So many steps in doubt are few: all their sets are made.
@@ -31,19 +31,19 @@ pub struct Survivors {
     /// When the power went.
     pub cut: Instant,
     /// The steps that are there.
-    pub chosen: Chosen,
+    pub chosen: StepSet,
 }
 
 /// All sets of a cut, most valuable first, each once, at most `most`; `more` are syncs that the
 /// program did not make.
 pub fn at(
-    ordered: &Ordered<'_>,
+    ordered: &StepOrder<'_>,
     cut: Instant,
     more: &[Sync],
     most: usize,
     seed: u64,
-) -> Vec<Chosen> {
-    let mut made: Vec<Chosen> = Vec::new();
+) -> Vec<StepSet> {
+    let mut made: Vec<StepSet> = Vec::new();
     for kept in ordered.durable_or_soon(cut.at.tick, more) {
         let left = most.saturating_sub(made.len());
         made.extend(beside(ordered, cut, kept, left, seed));
@@ -53,18 +53,18 @@ pub fn at(
 
 /// Those beside what is durable.
 fn beside(
-    ordered: &Ordered<'_>,
+    ordered: &StepOrder<'_>,
     cut: Instant,
-    kept: Chosen,
+    kept: StepSet,
     most: usize,
     seed: u64,
-) -> Vec<Chosen> {
+) -> Vec<StepSet> {
     let all = &ordered.steps.all;
     let begun = all.partition_point(|step| step.started < cut.at.tick);
     let open: Vec<usize> = (0..begun).filter(|place| !kept[*place]).collect();
     let (seen, made) = (HashSet::new(), Vec::new());
     let mut sets = Sets { ordered, kept: &kept, begun, seen, made, most };
-    let everything: Chosen = (0..all.len()).map(|place| place < begun).collect();
+    let everything: StepSet = (0..all.len()).map(|place| place < begun).collect();
     sets.add(everything.clone());
     sets.add(kept.clone());
     if open.len() <= FEW {
@@ -106,7 +106,7 @@ fn beside(
 }
 
 /// What is kept with each set of the steps in doubt.
-fn subsets(kept: &Chosen, open: &[usize]) -> impl Iterator<Item = Chosen> {
+fn subsets(kept: &StepSet, open: &[usize]) -> impl Iterator<Item = StepSet> {
     (0..1u32 << open.len()).map(move |subset| {
         let mut chosen = kept.clone();
         for (bit, place) in open.iter().enumerate() {
@@ -118,7 +118,7 @@ fn subsets(kept: &Chosen, open: &[usize]) -> impl Iterator<Item = Chosen> {
 
 /// Trees that a cut may leave, by their digests: all of them; `None`: there are too many.
 pub fn all(steps: &Steps, model: Model, tick: u64) -> Option<HashSet<u128>> {
-    let ordered = Ordered::new(steps, model);
+    let ordered = StepOrder::new(steps, model);
     let begun = steps.all.partition_point(|step| step.started < tick);
     let (mut seen, mut trees) = (HashSet::new(), HashSet::new());
     for kept in ordered.durable_or_soon(tick, &[]) {
@@ -137,18 +137,18 @@ pub fn all(steps: &Steps, model: Model, tick: u64) -> Option<HashSet<u128>> {
 }
 
 struct Sets<'o, 's> {
-    ordered: &'o Ordered<'s>,
-    kept: &'o Chosen,
+    ordered: &'o StepOrder<'s>,
+    kept: &'o StepSet,
     /// So many steps have begun.
     begun: usize,
-    seen: HashSet<Chosen>,
-    made: Vec<Chosen>,
+    seen: HashSet<StepSet>,
+    made: Vec<StepSet>,
     most: usize,
 }
 
 impl Sets<'_, '_> {
     /// Adds a set, without what cannot be there.
-    fn add(&mut self, mut chosen: Chosen) {
+    fn add(&mut self, mut chosen: StepSet) {
         if self.made.len() >= self.most {
             return;
         }
@@ -159,7 +159,7 @@ impl Sets<'_, '_> {
     }
 
     /// Everything but some steps, and what needs them.
-    fn without(&mut self, everything: &Chosen, lost: impl Fn(usize) -> bool) {
+    fn without(&mut self, everything: &StepSet, lost: impl Fn(usize) -> bool) {
         let chosen = everything.iter().enumerate();
         let chosen = chosen.map(|(place, there)| *there && (self.kept[place] || !lost(place)));
         self.add(chosen.collect());
@@ -168,7 +168,7 @@ impl Sets<'_, '_> {
     /// Nothing but some steps, and what they need.
     fn only(&mut self, left: impl Fn(usize) -> bool) {
         let chosen = (0..self.kept.len()).map(|place| place < self.begun && left(place));
-        let mut chosen: Chosen = chosen.collect();
+        let mut chosen: StepSet = chosen.collect();
         self.ordered.close(&mut chosen);
         for (place, kept) in self.kept.iter().enumerate() {
             chosen[place] |= kept;

@@ -190,7 +190,7 @@ pub struct Step {
 
 /// What a call that makes something durable is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Synced {
+pub enum SyncScope {
     /// Contents and attributes of a file.
     File(u64),
     /// Contents of a file, and its size.
@@ -207,7 +207,7 @@ pub enum Synced {
 #[derive(Debug, Clone, Copy)]
 pub struct Sync {
     /// What.
-    pub of: Synced,
+    pub of: SyncScope,
     /// What had returned before this tick is durable,
     pub began: u64,
     /// from this tick on.
@@ -239,7 +239,7 @@ impl Steps {
             unknown: BTreeSet::new(),
         };
         let again = HashMap::new();
-        let mut taking = Taking { steps, now: base, again, halves, call: 0, times: (0, 0) };
+        let mut taking = StepList { steps, now: base, again, halves, call: 0, times: (0, 0) };
         for ((place, call), returned) in calls.iter().enumerate().zip(returns(calls)) {
             if !call.failed {
                 taking.call = place;
@@ -253,7 +253,7 @@ impl Steps {
 }
 
 /// Takes calls apart, one after the other.
-struct Taking {
+struct StepList {
     steps: Steps,
     /// The files after all calls so far.
     now: World,
@@ -265,14 +265,14 @@ struct Taking {
     times: (u64, u64),
 }
 
-impl Taking {
+impl StepList {
     fn step(&mut self, effect: Effect) {
         self.now.take(&effect);
         let (started, returned) = self.times;
         self.steps.all.push(Step { call: self.call, started, returned, effect });
     }
 
-    fn synced(&mut self, of: Synced) {
+    fn synced(&mut self, of: SyncScope) {
         let (began, ended) = self.times;
         self.steps.syncs.push(Sync { of, began, ended });
     }
@@ -325,13 +325,13 @@ impl Taking {
                     self.step(Effect::Attributes { file, mode, uid, gid });
                 }
             }
-            CallKind::Fsync => self.synced(Synced::File(file)),
-            CallKind::Fdatasync => self.synced(Synced::Data(file)),
+            CallKind::Fsync => self.synced(SyncScope::File(file)),
+            CallKind::Fdatasync => self.synced(SyncScope::Data(file)),
             CallKind::FsyncDir => {
                 let root = call.path.is_empty() && !call.unplaced;
-                self.synced(Synced::Names(if root { ROOT } else { file }));
+                self.synced(SyncScope::Names(if root { ROOT } else { file }));
             }
-            CallKind::Sync => self.synced(Synced::All),
+            CallKind::Sync => self.synced(SyncScope::All),
         }
     }
 
@@ -406,7 +406,7 @@ impl Taking {
         }
         if call.promises {
             let ended = self.times.1;
-            self.steps.syncs.push(Sync { of: Synced::Write(self.call), began: ended, ended });
+            self.steps.syncs.push(Sync { of: SyncScope::Write(self.call), began: ended, ended });
         }
     }
 

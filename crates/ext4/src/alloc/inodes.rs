@@ -61,8 +61,8 @@ impl Allocator {
         };
         let top = parent == InodeNo::ROOT || above.flags().contains(InodeFlags::TOP_DIR);
         if top {
-            // By the name: an operation that runs again once its blocks are in memory has to come to
-            // the same group.
+            // By the name: an operation that runs again once its blocks are in memory has to come
+            // to the same group.
             let format = DirFormat::of(txn.superblock())?;
             let hash = hash_name(format.hash_version, &format.hash_seed, name);
             let start = hash.major / 2 % layout.groups;

@@ -17,10 +17,10 @@ use super::step::Workload;
 
 /// What carries out a workload, and who judges it afterwards.
 pub type Player =
-    Arc<dyn Fn(&Arc<dyn FileSystem>, &RecordLog, &Workload) -> Result<Played> + Send + Sync>;
+    Arc<dyn Fn(&Arc<dyn FileSystem>, &RecordLog, &Workload) -> Result<WorkloadJudge> + Send + Sync>;
 
 /// A workload that was carried out.
-pub struct Played {
+pub struct WorkloadJudge {
     /// Knows what was done.
     pub judge: Arc<dyn Judge>,
     /// Operations that were refused, and count as not made.
@@ -28,11 +28,11 @@ pub struct Played {
 }
 
 /// Notes what is seen after each operation, and judges by that.
-pub fn by_looks() -> Player {
+pub(super) fn by_looks() -> Player {
     Arc::new(|fs, log, workload| {
         let trace = play(&**fs, log, workload)?;
         let refused = trace.refused() as u64;
-        Ok(Played { judge: Arc::new(trace), refused })
+        Ok(WorkloadJudge { judge: Arc::new(trace), refused })
     })
 }
 
@@ -46,8 +46,8 @@ pub struct CorpusRun {
 
 impl CorpusRun {
     /// A run that began with the devices holding `bases`.
-    pub fn new(bases: Vec<Store>, recording: Recording, played: Played) -> CorpusRun {
-        let Played { judge, refused } = played;
+    pub fn new(bases: Vec<Store>, recording: Recording, played: WorkloadJudge) -> CorpusRun {
+        let WorkloadJudge { judge, refused } = played;
         CorpusRun { recorded: CutSource { bases, recording, judge }, refused }
     }
 }

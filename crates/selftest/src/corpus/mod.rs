@@ -21,12 +21,9 @@ mod peer;
 mod run;
 mod step;
 
-pub use explore::{
-    CorpusRun, Played, Player, Subject, WorkloadReport, by_looks, try_out, try_out_by,
-};
+pub use explore::{CorpusRun, Player, Subject, WorkloadJudge, WorkloadReport, try_out, try_out_by};
 pub use known::{KNOWN, KnownBug};
-pub use models::{Forbidden, by_models};
+pub use models::{ForbiddenStates, by_models};
 pub use own::{Own, OwnKind};
 pub use peer::InCorpus;
-pub use run::OperationTrace;
 pub use step::Workload;

@@ -13,15 +13,15 @@ use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FileSystem;
 
-use super::explore::{Played, Player};
+use super::explore::{Player, WorkloadJudge};
 use super::run::carry_out;
 use super::step::Workload;
 
 /// What the models do not allow and was there, in words.
-pub type Forbidden = Arc<Mutex<Vec<String>>>;
+pub type ForbiddenStates = Arc<Mutex<Vec<String>>>;
 
 /// Watches the calls; each state must be one that all of these models allow.
-pub fn by_models(models: &'static [Model], forbidden: &Forbidden) -> Player {
+pub fn by_models(models: &'static [Model], forbidden: &ForbiddenStates) -> Player {
     let forbidden = Arc::clone(forbidden);
     Arc::new(move |fs: &Arc<dyn FileSystem>, log: &RecordLog, workload: &Workload| {
         let base = Tree::read(&**fs).map_err(words)?;
@@ -30,7 +30,7 @@ pub fn by_models(models: &'static [Model], forbidden: &Forbidden) -> Player {
         let (calls, allowed) = (watched.calls(), Mutex::default());
         let forbidden = Arc::clone(&forbidden);
         let judge = ModelsJudge { models, calls, base, allowed, forbidden };
-        Ok(Played { judge: Arc::new(judge), refused })
+        Ok(WorkloadJudge { judge: Arc::new(judge), refused })
     })
 }
 
@@ -44,7 +44,7 @@ struct ModelsJudge {
     /// What each model allows, by how many calls had begun and had returned; `None`: too much to
     /// be listed.
     allowed: Mutex<HashMap<(Model, u64), Option<Digests>>>,
-    forbidden: Forbidden,
+    forbidden: ForbiddenStates,
 }
 
 impl ModelsJudge {

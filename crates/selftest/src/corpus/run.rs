@@ -25,7 +25,7 @@ pub(super) struct OperationRecord {
 
 /// What was done, and what was seen.
 #[derive(Debug, Clone, Default)]
-pub struct OperationTrace {
+pub(super) struct OperationTrace {
     pub(super) done: Vec<OperationRecord>,
     /// Before the first operation, and after each.
     pub(super) seen: Vec<Tree>,
@@ -35,7 +35,7 @@ pub struct OperationTrace {
 
 impl OperationTrace {
     /// How many operations were refused: they count as not made.
-    pub fn refused(&self) -> usize {
+    pub(super) fn refused(&self) -> usize {
         self.done.iter().filter(|done| done.refused).count()
     }
 

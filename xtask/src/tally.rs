@@ -64,6 +64,7 @@ impl Tally {
         if let Some(binary) = started(line) {
             self.end_binary();
             self.open = Some(binary.to_owned());
+            return false;
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.open = None;
             self.in_successes = false;

@@ -143,10 +143,14 @@ impl Tree {
 }
 
 impl Node {
-    /// A file that holds these pieces, in order, and zeros.
-    pub(crate) fn new(attr: Attr, target: Vec<u8>, pieces: Vec<(u64, Bytes)>) -> Node {
-        let (xattrs, contents) = (BTreeMap::new(), OnceLock::new());
-        Node { attr, target, pieces, xattrs, same_as: None, contents }
+    /// A file that holds these pieces, in order, and zeros; in short, where that is known.
+    pub(crate) fn new(
+        attr: Attr,
+        target: Vec<u8>,
+        pieces: Vec<(u64, Bytes)>,
+        contents: OnceLock<Contents>,
+    ) -> Node {
+        Node { attr, target, pieces, xattrs: BTreeMap::new(), same_as: None, contents }
     }
 
     /// Size and digest of what a regular file holds; of others nothing.

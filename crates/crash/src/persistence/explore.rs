@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::model::{Model, StepOrder, StepSet};
 use super::states::{self, Instant, Survivors};
 use super::steps::{Steps, Sync};
+use super::world::World;
 use crate::error::Result;
 use crate::program::explore::{Verdict, Wrong, WrongState, verdict};
 use crate::program::{Judges, ProgramRun, RecoveredTree};
@@ -150,10 +151,15 @@ impl ModelExploration<'_> {
         shared: &Mutex<Progress>,
     ) {
         let sets = states::at(ordered, cut, more, self.states, self.seed);
+        // What all of them begin with is done once.
+        let first = |place: usize| sets.iter().all(|set| set[place]);
+        let common = (0..ordered.steps.all.len()).take_while(|place| first(*place)).count();
+        let mut before = ordered.steps.base.clone();
+        ordered.steps.all[..common].iter().for_each(|step| before.take(&step.effect));
         lock(shared).report.cuts += 1;
         for (place, chosen) in sets.into_iter().enumerate() {
             let state = (number * self.states + place) as u64;
-            let tree = tree_of(ordered, &chosen);
+            let tree = tree_from(before.clone(), ordered, &chosen, common);
             let key = (tree.digest(), self.age(cut));
             let known = {
                 let mut shared = lock(shared);
@@ -217,8 +223,12 @@ impl ModelExploration<'_> {
 
 /// The tree of a set of steps.
 pub(super) fn tree_of(ordered: &StepOrder<'_>, chosen: &StepSet) -> Tree {
-    let mut world = ordered.steps.base.clone();
-    for (step, there) in ordered.steps.all.iter().zip(chosen) {
+    tree_from(ordered.steps.base.clone(), ordered, chosen, 0)
+}
+
+/// The same, from a world in which the steps before `from` have been taken.
+fn tree_from(mut world: World, ordered: &StepOrder<'_>, chosen: &StepSet, from: usize) -> Tree {
+    for (step, there) in ordered.steps.all.iter().zip(chosen).skip(from) {
         if *there {
             world.take(&step.effect);
         }

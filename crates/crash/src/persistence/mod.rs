@@ -8,7 +8,7 @@
 //! any of them may be missing (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014,
 //! call this an abstract persistence model).
 //!
-//! * [`steps`] takes calls apart, [`world`] puts those that survive together to a tree;
+//! * [`steps`] takes calls apart, `world` puts those that survive together to a tree;
 //! * [`model`] is the order, [`states`] chooses what survives;
 //! * [`explore`] judges it, [`explain`] says which calls it comes from and what would help.
 

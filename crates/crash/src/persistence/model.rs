@@ -142,6 +142,10 @@ pub struct StepOrder<'s> {
     needs: Vec<Vec<u32>>,
     /// What comes before each in the order of the calls, where the model has one.
     earlier: Vec<Option<u32>>,
+    /// The tick from which on each is durable by a sync of the program's; and that at which the sync
+    /// began.
+    durable_from: Vec<u64>,
+    soon_from: Vec<u64>,
 }
 
 /// A set of steps, by their places.
@@ -155,7 +159,12 @@ impl<'s> StepOrder<'s> {
         for (place, step) in steps.all.iter().enumerate() {
             edges.step(place as u32, step);
         }
-        StepOrder { steps, order, needs: edges.needs, earlier: edges.earlier }
+        let (durable_from, soon_from) = (Vec::new(), Vec::new());
+        let (needs, earlier) = (edges.needs, edges.earlier);
+        let mut ordered = StepOrder { steps, order, needs, earlier, durable_from, soon_from };
+        ordered.durable_from = ordered.since(|sync| sync.ended);
+        ordered.soon_from = ordered.since(|sync| sync.began);
+        ordered
     }
 
     /// Adds what must be there before what is chosen.
@@ -207,7 +216,7 @@ impl<'s> StepOrder<'s> {
 
     /// What is durable at a tick; `more` are syncs that the program did not make.
     pub fn durable(&self, tick: u64, more: &[Sync]) -> StepSet {
-        self.kept(more, &|sync| sync.ended < tick)
+        self.kept(tick, more, |sync| sync.ended, &self.durable_from)
     }
 
     /// The same, and what it is once the syncs that are going on have ended, where that is no more
@@ -215,25 +224,45 @@ impl<'s> StepOrder<'s> {
     pub(super) fn durable_or_soon(&self, tick: u64, more: &[Sync]) -> Vec<StepSet> {
         let mut both = vec![self.durable(tick, more)];
         if self.order.names && !self.order.sync_keeps_earlier {
-            let soon = self.kept(more, &|sync| sync.began < tick);
+            let soon = self.kept(tick, more, |sync| sync.began, &self.soon_from);
             both.extend(Some(soon).filter(|soon| *soon != both[0]));
         }
         both
     }
 
-    fn kept(&self, more: &[Sync], counts: &dyn Fn(&Sync) -> bool) -> StepSet {
-        let mut kept = vec![false; self.steps.all.len()];
-        for sync in self.steps.syncs.iter().chain(more).filter(|sync| counts(sync)) {
-            for (place, step) in self.steps.all.iter().enumerate() {
-                let before = step.started < sync.began && step.returned < sync.began;
-                let own = matches!(sync.of, SyncScope::Write(call) if call == step.call);
-                if (before || own) && self.makes_durable(sync.of, &step.effect, step.call) {
-                    kept[place] = true;
-                }
+    fn kept(&self, tick: u64, more: &[Sync], from: fn(&Sync) -> u64, program: &[u64]) -> StepSet {
+        let mut kept: StepSet = program.iter().map(|from| *from < tick).collect();
+        for sync in more.iter().filter(|sync| from(sync) < tick) {
+            for place in 0..kept.len() {
+                kept[place] |= self.keeps(sync, place);
             }
         }
         self.close_by(&mut kept, self.order.sync_keeps_earlier);
         kept
+    }
+
+    /// From which tick on each step is durable by the program's own syncs, but for what these keep
+    /// with it.
+    fn since(&self, from: fn(&Sync) -> u64) -> Vec<u64> {
+        let mut since = vec![u64::MAX; self.steps.all.len()];
+        for sync in &self.steps.syncs {
+            let from = from(sync);
+            let last = self.steps.all.partition_point(|step| step.started <= sync.began);
+            for (place, since) in since.iter_mut().enumerate().take(last) {
+                if from < *since && self.keeps(sync, place) {
+                    *since = from;
+                }
+            }
+        }
+        since
+    }
+
+    /// Whether a sync makes a step durable.
+    fn keeps(&self, sync: &Sync, place: usize) -> bool {
+        let step = &self.steps.all[place];
+        let before = step.started < sync.began && step.returned < sync.began;
+        let own = matches!(sync.of, SyncScope::Write(call) if call == step.call);
+        (before || own) && self.makes_durable(sync.of, &step.effect, step.call)
     }
 
     fn makes_durable(&self, of: SyncScope, effect: &Effect, call: usize) -> bool {

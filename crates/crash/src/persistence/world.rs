@@ -1,14 +1,14 @@
 //! The files that are there once some steps have been taken.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use steadfast_vfs::{Attr, FileType, Ino, Timestamp};
 
 use super::pieces::Pieces;
 use super::steps::{Effect, PAGE, Place};
 use crate::program::{file_id, number_of};
-use crate::tree::{Node, Tree};
+use crate::tree::{Contents, Node, Tree};
 
 /// The root; no file has this number.
 pub(super) const ROOT: u64 = u64::MAX;
@@ -20,6 +20,8 @@ struct File {
     pieces: Pieces,
     /// Of a directory.
     names: BTreeMap<Vec<u8>, u64>,
+    /// The pieces in short, once a tree has had them.
+    contents: OnceLock<Contents>,
 }
 
 /// Files by number and generation. What is not changed is shared between copies.
@@ -37,6 +39,7 @@ impl World {
             target: Vec::new(),
             pieces: Pieces::default(),
             names: BTreeMap::new(),
+            contents: OnceLock::new(),
         };
         let mut files = HashMap::from([(ROOT, empty(root))]);
         for (_, node) in base.nodes() {
@@ -79,8 +82,11 @@ impl World {
         Some(self.files.get(&file)?.attr.size)
     }
 
+    /// A file that is about to change.
     fn file(&mut self, file: u64) -> Option<&mut File> {
-        self.files.get_mut(&file).map(Arc::make_mut)
+        let file = self.files.get_mut(&file).map(Arc::make_mut)?;
+        file.contents = OnceLock::new();
+        Some(file)
     }
 
     fn bind(&mut self, place: &Place, file: u64) {
@@ -100,7 +106,8 @@ impl World {
         match effect {
             Effect::Make { file, attr, target } => {
                 let (pieces, names) = (Pieces::default(), BTreeMap::new());
-                let made = File { attr: *attr, target: target.clone(), pieces, names };
+                let (target, contents) = (target.clone(), OnceLock::new());
+                let made = File { attr: *attr, target, pieces, names, contents };
                 self.files.insert(*file, Arc::new(made));
             }
             Effect::Bind { at, file } => self.bind(at, *file),
@@ -188,7 +195,9 @@ impl World {
                 FileType::Regular => file.pieces.within(attr.size),
                 _ => Vec::new(),
             };
-            (path, Node::new(attr, file.target.clone(), pieces))
+            let node = Node::new(attr, file.target.clone(), pieces, file.contents.clone());
+            file.contents.get_or_init(|| node.contents());
+            (path, node)
         };
         Tree::of(found.into_iter().map(node))
     }

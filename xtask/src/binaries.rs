@@ -75,8 +75,8 @@ const LIMIT: Duration = Duration::from_secs(25 * 60);
 const DOC_TESTS: &str = "examples in documentation";
 /// Cargo builds test binaries into folders `deps`, rustdoc elsewhere. What is not run here has no
 /// tests.
-const EXAMPLES_ONLY: &str = "target.'cfg(all())'.runner = ['sh', '-c', \
-    'case \"$0\" in */deps/*) echo \"test result: ok. 0 passed\" ;; *) exec \"$0\" \"$@\" ;; esac']";
+const EXAMPLES_ONLY: &str = "target.'cfg(all())'.runner = ['sh', '-c', 'case \"$0\" in \
+    */deps/*) echo \"test result: ok. 0 passed\" ;; *) exec \"$0\" \"$@\" ;; esac']";
 
 /// What is tested, of the whole workspace.
 #[derive(Debug, Clone, Copy)]

@@ -142,8 +142,8 @@ pub struct StepOrder<'s> {
     needs: Vec<Vec<u32>>,
     /// What comes before each in the order of the calls, where the model has one.
     earlier: Vec<Option<u32>>,
-    /// The tick from which on each is durable by a sync of the program's; and that at which the sync
-    /// began.
+    /// The tick from which on each is durable by a sync of the program's; and that at which the
+    /// sync began.
     durable_from: Vec<u64>,
     soon_from: Vec<u64>,
 }

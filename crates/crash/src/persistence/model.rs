@@ -233,8 +233,8 @@ impl<'s> StepOrder<'s> {
     fn kept(&self, tick: u64, more: &[Sync], from: fn(&Sync) -> u64, program: &[u64]) -> StepSet {
         let mut kept: StepSet = program.iter().map(|from| *from < tick).collect();
         for sync in more.iter().filter(|sync| from(sync) < tick) {
-            for place in 0..kept.len() {
-                kept[place] |= self.keeps(sync, place);
+            for (place, kept) in kept.iter_mut().enumerate() {
+                *kept |= self.keeps(sync, place);
             }
         }
         self.close_by(&mut kept, self.order.sync_keeps_earlier);

@@ -29,6 +29,8 @@ pub const RECORDING: &str = "trace-record";
 const PAUSE: Duration = Duration::from_millis(2);
 /// How long a program is waited for that was asked to end.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long a program has to end by a signal that came to both, before it is asked by us.
+const MOMENT: Duration = Duration::from_millis(200);
 /// Requests that are answered at the same time.
 const THREADS: usize = 4;
 /// Of the files elsewhere so many are named.
@@ -183,7 +185,7 @@ fn wait(
     stops: &AtomicUsize,
 ) -> (ExitStatus, bool) {
     let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let (mut asked, mut since, mut is_said) = (0, Instant::now(), false);
+    let (mut asked, mut since, mut is_said, mut is_handed_on) = (0, Instant::now(), false, true);
     loop {
         if !is_said && recorded.has_failed() {
             is_said = true;
@@ -199,7 +201,11 @@ fn wait(
         }
         let now = stops.load(Ordering::Relaxed);
         if now > asked {
-            (asked, since) = (now, Instant::now());
+            (asked, since, is_handed_on) = (now, Instant::now(), false);
+        }
+        // From a terminal it has had its signal, and is to end by that.
+        if !is_handed_on && (asked > 1 || since.elapsed() > MOMENT) {
+            is_handed_on = true;
             if let Some(number) = number {
                 // OK to ignore: it has ended meanwhile.
                 let _ = kill_process(number, Signal::TERM);

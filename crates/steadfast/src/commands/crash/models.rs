@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::num::NonZero;
 
 use anyhow::Result;
 use serde_json::json;
@@ -53,6 +52,8 @@ pub struct ModelReports {
     pub asked: usize,
     /// What was found under those.
     pub findings: Vec<Finding>,
+    /// Somebody has asked to stop, and not all was explored.
+    pub stopped: bool,
 }
 
 /// The models of `--model`; none: `none`.
@@ -78,7 +79,7 @@ pub fn explore(
     models: &[Model],
     (run, base): (&ProgramRun, &Tree),
     judge: Option<&dyn Judges>,
-    seed: u64,
+    (seed, workers): (u64, usize),
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> ModelReports {
     let moments = 2 * run.calls.len() + run.lines.len();
@@ -87,7 +88,6 @@ pub fn explore(
         Some(_) => (JUDGED / cuts).clamp(STATES_LEAST, STATES),
         None => STATES,
     };
-    let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
     let exploration = ModelExploration { run, base, judge, cuts, states, seed, workers };
     let one = |model: &Model| (*model, exploration.explore(*model, &[], progress));
     let mut reports: Vec<(Model, ModelReport)> = models.iter().map(one).collect();
@@ -111,10 +111,9 @@ pub fn explore(
             let names =
                 |of: Vec<&(Model, ModelReport)>| of.iter().map(|(model, _)| *model).collect();
             let explain = findings.len() < EXPLAINED && progress(1.0);
-            let why = match explain {
-                true => exploration.explain(*model, first, &|| progress(1.0)),
-                false => Explanation::default(),
-            };
+            let why = explain.then(|| exploration.explain(*model, first, &|| progress(1.0)));
+            // Of an exploration that was stopped, that nothing was found says nothing.
+            let why = why.filter(|_| progress(1.0)).unwrap_or_default();
             let helps = !why.syncs.is_empty() || why.change.is_some();
             let same = |other: &&mut Finding| {
                 helps && other.why.syncs == why.syncs && other.why.change == why.change
@@ -138,7 +137,11 @@ pub fn explore(
             });
         }
     }
-    ModelReports { reports, asked, findings }
+    let stopped = !progress(1.0);
+    if stopped {
+        findings.iter_mut().for_each(|finding| finding.right_on.clear());
+    }
+    ModelReports { reports, asked, findings, stopped }
 }
 
 fn union(some: &[Model], more: Vec<Model>) -> Vec<Model> {
@@ -146,20 +149,23 @@ fn union(some: &[Model], more: Vec<Model>) -> Vec<Model> {
     all.into_iter().collect()
 }
 
-/// Why a model has no such state.
-fn saved_by(model: Model) -> &'static str {
-    match model {
-        Model::Ext4 | Model::Ext4Writeback => " (it writes out what a rename puts over a file)",
-        Model::Ext4Journal => " (all is in the journal, in order)",
-        _ => " (names are in the journal, in order)",
-    }
+fn listed(models: &[Model]) -> String {
+    models.iter().map(|model| model.in_words()).collect::<Vec<_>>().join(", ")
 }
 
-fn listed(models: &[Model], because: bool) -> String {
-    let one = |model: &Model| {
-        format!("{}{}", model.in_words(), if because { saved_by(*model) } else { "" })
+/// Where it was not found, and what saves it there: known of what only ext4's heuristic or its
+/// journal of data keeps, which is so if ext4 without both does not.
+fn not_found_on(finding: &Finding) -> String {
+    let by_data = finding.wrong_on.contains(&Model::Ext4NoautoDaAlloc);
+    let why = |model: &Model| match model {
+        Model::Ext4 | Model::Ext4Writeback if by_data => {
+            " (it writes out what a rename puts over a file)"
+        }
+        Model::Ext4Journal if by_data => " (all is in the journal, in order)",
+        _ => "",
     };
-    models.iter().map(one).collect::<Vec<_>>().join(", ")
+    let one = |model: &Model| format!("{}{}", model.in_words(), why(model));
+    finding.right_on.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 impl ModelReports {
@@ -172,11 +178,12 @@ impl ModelReports {
         let (states, trees): (u64, u64) = (sum(&|r| r.states), sum(&|r| r.trees));
         writeln!(
             out,
-            "\nby calls  by {}: {}, {}, {}",
-            asked.iter().map(|(model, _)| model.in_words()).collect::<Vec<_>>().join(", "),
+            "\nby calls  by {}: {}, {}, {}{}",
+            listed(&asked.iter().map(|(model, _)| *model).collect::<Vec<_>>()),
             counted(first.1.cuts, "instant"),
             counted(states, "state"),
             counted(trees, "different tree"),
+            if self.stopped { " (stopped early)" } else { "" },
         )?;
         if self.findings.is_empty() {
             writeln!(out, "found     nothing")?;
@@ -195,10 +202,10 @@ impl ModelReports {
             let wrong: Vec<Model> =
                 finding.wrong_on.iter().copied().filter(|m| *m != Model::Posix).collect();
             if !wrong.is_empty() {
-                writeln!(out, "    can happen on {}", listed(&wrong, false))?;
+                writeln!(out, "    can happen on {}", listed(&wrong))?;
             }
             if !finding.right_on.is_empty() {
-                writeln!(out, "    cannot on {}", listed(&finding.right_on, true))?;
+                writeln!(out, "    not found on {}", not_found_on(finding))?;
             }
             let call = |place: &usize| run.calls.get(*place).map(ToString::to_string);
             for line in finding.why.there.iter().filter_map(call) {
@@ -257,6 +264,7 @@ impl ModelReports {
             })
         };
         json!({
+            "stopped": self.stopped,
             "asked": names(&self.reports[..self.asked].iter().map(|(m, _)| *m).collect::<Vec<_>>()),
             "reports": self.reports.iter().map(report).collect::<Vec<_>>(),
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),

@@ -140,12 +140,14 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         _ => None,
     };
     let by_calls = base.map(|base| {
-        let judge = exploration.judge;
-        models::explore(&models, (&run, &base), judge, args.seed, &|share| {
+        let how = (args.seed, exploration.workers);
+        models::explore(&models, (&run, &base), exploration.judge, how, &|share| {
             bar.set(share, "the calls alone");
             go_on()
         })
     });
+    let reports = by_calls.iter().flat_map(|of| &of.reports);
+    outcome.troubles.extend(reports.flat_map(|(_, report)| report.troubles.iter().cloned()));
     bar.set(1.0, "what each cut takes at the worst");
     let exposed = if stopped { None } else { exposure(&run, &*system, choice, &go_on) };
     // The signal may have come as late as this.

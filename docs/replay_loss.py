@@ -147,8 +147,8 @@ def main():
             shutil.rmtree("at")
             for stack in ("honest", "lying"):
                 own = subprocess.run(
-                    [steadfast, "crash", "run", "--json", "--stack", f"scenario.toml:{stack}",
-                     "--cuts", "60", "--linger", "1", "--judge", f"python3 {work}/judge.py",
+                    [steadfast, "crash", "run", "--json", "--model", "none",
+                     "--stack", f"scenario.toml:{stack}", "--cuts", "60", "--linger", "1", "--judge", f"python3 {work}/judge.py",
                      "--record", "r.record", "--"] + command,
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 if own.returncode not in (0, 1):

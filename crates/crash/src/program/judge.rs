@@ -1,15 +1,17 @@
 //! A user's own judge: any command that looks at a recovered tree, or code of this process.
 
+use std::collections::HashMap;
 use std::fs::{File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use steadfast_devices::store::Store;
+use steadfast_devices::store::{Digest, Store};
 
 use super::Tree;
 
@@ -32,6 +34,37 @@ pub trait Judges: Send + Sync {
     /// # Errors
     /// The judge could not be asked: this says nothing of what was left.
     fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> io::Result<Judgement>;
+}
+
+/// A judge that is asked once of each tree and what had been printed: different states of different
+/// models leave the same tree. It is for a judge that sees nothing else.
+pub struct AskedOnce<'a> {
+    judge: &'a dyn Judges,
+    said: Mutex<HashMap<(u128, u128), Judgement>>,
+}
+
+impl<'a> AskedOnce<'a> {
+    /// Asks this one.
+    pub fn new(judge: &'a dyn Judges) -> AskedOnce<'a> {
+        AskedOnce { judge, said: Mutex::default() }
+    }
+
+    fn said(&self) -> MutexGuard<'_, HashMap<(u128, u128), Judgement>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Judges for AskedOnce<'_> {
+    fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> io::Result<Judgement> {
+        let key = (left.tree.digest(), Digest::of(printed));
+        if let Some(said) = self.said().get(&key) {
+            return Ok(said.clone());
+        }
+        // Not while it is locked: others ask, too. What could not be asked is asked again.
+        let said = self.judge.judge(left, printed)?;
+        self.said().insert(key, said.clone());
+        Ok(said)
+    }
 }
 
 /// A command that judges a recovered tree: `sh -c` runs it in the tree. It finds the tree's path

@@ -45,7 +45,7 @@ use crate::states::{State, contents_where};
 pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference, shown};
 pub use calls::{Call, CallDetail, CallKind, Origin, RangeChange};
 pub(crate) use calls::{file_id, number_of, returns};
-pub use judge::{Command, Judgement, Judges, RecoveredTree};
+pub use judge::{AskedOnce, Command, Judgement, Judges, RecoveredTree};
 pub use names::Names;
 pub(crate) use recorded::Looks;
 pub use watched::{CALL, WatchedFs};

@@ -220,7 +220,7 @@ impl History<'_> {
     pub(super) fn replaced(&self, verdict: &mut Verdict) {
         let mut seen = BTreeSet::new();
         for rename in self.calls.iter().rev() {
-            if rename.kind != CallKind::Rename || rename.replaced == 0 || rename.failed {
+            if rename.kind != CallKind::Rename || rename.failed {
                 continue;
             }
             let Some(new) = rename.contents else { continue };
@@ -237,15 +237,29 @@ impl History<'_> {
             }
             let promised = self.was_synced(rename);
             let synced = if promised { "after its fsync" } else { "without fsync" };
-            let name = shown(path);
-            let old = rename.lost.map_or(String::new(), |c| format!("the old {} bytes", c.size));
-            let what = format!(
-                "{name}: replaced by rename {synced}: {}, neither {old} nor the new {}",
-                now_holds(node, new),
-                new.size
-            );
+            let (name, now) = (shown(path), now_holds(node, new));
+            let what = match rename.replaced {
+                // What was there before, and what was synced, other rules judge.
+                0 if promised || !self.was_made(rename.ino) => continue,
+                0 => format!("{name}: renamed {synced}: {now}, not the {} bytes it had", new.size),
+                _ => {
+                    let old = |lost: Contents| format!("the old {} bytes", lost.size);
+                    let old = rename.lost.map_or("what it held".into(), old);
+                    let new = new.size;
+                    format!(
+                        "{name}: replaced by rename {synced}: {now}, neither {old} nor the new {new}"
+                    )
+                }
+            };
             verdict.broken.push(Violation { what, promised });
         }
+    }
+
+    /// Whether the run has made this file.
+    fn was_made(&self, ino: u64) -> bool {
+        self.calls.iter().any(|call| {
+            call.kind == CallKind::Create && call.ino == ino && ino != 0 && !call.failed
+        })
     }
 
     /// Whether the file had been synced, and not changed after that but by writes that are durable

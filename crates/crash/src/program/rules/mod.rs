@@ -10,7 +10,8 @@
 //! 3. *Replacement*: a file that was renamed over another is whole: after the cut the name shows
 //!    the old file or the new one, and the new one holds what it held when it was renamed. Where
 //!    the new file had not been synced before, the program is at fault: a file system need not
-//!    keep that order.
+//!    keep that order. So it is of a file that the program has made and renamed to a name that
+//!    nothing had: under that name it is whole, or it is not there.
 //!
 //! Contents are found by inode and generation, wherever the file is: a number may be used again.
 //! What these rules cannot judge is said too: see [`Verdict::unmeasured`].

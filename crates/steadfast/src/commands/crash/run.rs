@@ -12,7 +12,7 @@ use steadfast_crash::explore::{Plan, System};
 use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::{Exploration, ExplorationReport};
 use steadfast_crash::program::exposure::exposure;
-use steadfast_crash::program::{Judges, ProgramRun, file};
+use steadfast_crash::program::{AskedOnce, Judges, ProgramRun, file};
 
 use super::cli::CrashRun;
 use super::kernel;
@@ -100,10 +100,11 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         terminal::error(e);
     }
     let system = setup.system()?;
+    let asked = judge.as_ref().map(|judge| AskedOnce::new(judge));
     let exploration = Exploration {
         run: &run,
         system: &*system,
-        judge: judge.as_ref().map(|judge| judge as &dyn Judges),
+        judge: asked.as_ref().map(|judge| judge as &dyn Judges),
         plan: Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::from(choice) },
         by_lines,
         workers: workers(args, setup.fs),

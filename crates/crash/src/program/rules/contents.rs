@@ -143,7 +143,8 @@ impl History<'_> {
             shown(path),
             written.contents.size
         );
-        verdict.broken.push(Violation { what, promised: true });
+        let kind = format!("{}: {how} and not there", shown(path));
+        verdict.broken.push(Violation { what, kind, promised: true });
     }
 
     /// The regular file of this number in the recovered tree.
@@ -169,7 +170,7 @@ impl History<'_> {
         let gone = self.tree.get(&call.path).is_none() && !self.moved_after(&call.path, since);
         if gone && self.name_is_promised(&call.path, call.ino) {
             let what = format!("{}: was {how}, its name too, and is gone", shown(&call.path));
-            verdict.broken.push(Violation { what, promised: true });
+            verdict.broken.push(Violation::broken_promise(what));
         } else if gone {
             let why = "is gone, and nothing had promised its name: its folder was not synced";
             verdict.unmeasured.insert(format!("{}: {how}, {why}", shown(&call.path)));
@@ -206,6 +207,7 @@ impl History<'_> {
                         held.size,
                         now_holds(node, held)
                     ),
+                    kind: format!("{}: synced, and not as it was then", shown(path)),
                     promised: true,
                 }),
                 None => self.missing(sync, "synced", verdict),
@@ -239,12 +241,10 @@ impl History<'_> {
             let synced = if promised { "after its fsync" } else { "without fsync" };
             let name = shown(path);
             let old = rename.lost.map_or(String::new(), |c| format!("the old {} bytes", c.size));
-            let what = format!(
-                "{name}: replaced by rename {synced}: {}, neither {old} nor the new {}",
-                now_holds(node, new),
-                new.size
-            );
-            verdict.broken.push(Violation { what, promised });
+            let kind = format!("{name}: replaced by rename {synced}");
+            let what =
+                format!("{kind}: {}, neither {old} nor the new {}", now_holds(node, new), new.size);
+            verdict.broken.push(Violation { what, kind, promised });
         }
     }
 

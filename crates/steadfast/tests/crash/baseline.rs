@@ -8,18 +8,13 @@ use super::lab::Lab;
 const RIGHT: &str = "echo new > t; sync t; mv t f";
 /// A second mistake beside the first one.
 const MORE: &str = "echo new > t; mv t f; echo one > u; mv u g";
-const SETUP: [&str; 2] = ["--setup", "echo old > f; echo old > g"];
 
 /// A folder with the baseline of the first mistake.
 fn known() -> Option<Lab> {
     let lab = Lab::new()?;
-    let (status, out, errors) = run(&lab, &["--write-baseline", "known.toml"], FORGETS);
+    let (status, out, errors) = quick(&lab, &["--write-baseline", "known.toml"], FORGETS);
     assert_eq!(status, Some(0), "{out}{errors}");
     Some(lab)
-}
-
-fn run(lab: &Lab, more: &[&str], script: &str) -> (Option<i32>, String, String) {
-    quick(lab, &[&SETUP[..], more].concat(), script)
 }
 
 #[test]
@@ -27,10 +22,10 @@ fn what_is_known_does_not_fail() {
     let Some(lab) = known() else { return };
     let written = std::fs::read_to_string(lab.path("known.toml")).unwrap();
     assert!(written.contains("replaced by rename without fsync"), "{written}");
-    assert!(written.contains("program = \"sh ./script\""), "{written}");
+    assert!(written.contains("program = \"./script\""), "{written}");
     let files = ["--baseline", "known.toml", "--junit", "a.xml", "--sarif", "a.sarif"];
     let annotated = [&files[..], &["--annotations", "github"]].concat();
-    let (status, out, errors) = run(&lab, &annotated, FORGETS);
+    let (status, out, errors) = quick(&lab, &annotated, FORGETS);
     assert_eq!(status, Some(0), "{out}{errors}");
     assert!(out.contains("baseline  known.toml: 1 known, 0 new"), "{out}");
     assert!(out.contains("\n::notice file=script,title=power cut%2C known%3A f"), "{out}");
@@ -49,7 +44,7 @@ fn what_is_known_does_not_fail() {
 fn what_is_new_fails() {
     let Some(lab) = known() else { return };
     let files = ["--baseline", "known.toml", "--junit", "a.xml", "--sarif", "a.sarif", "--json"];
-    let (status, out, errors) = run(&lab, &files, MORE);
+    let (status, out, errors) = quick(&lab, &files, MORE);
     assert_eq!(status, Some(1), "{out}{errors}");
     let report: Value = serde_json::from_str(&out).unwrap();
     let counts = (&report["baseline"]["known"], &report["baseline"]["new"]);
@@ -66,13 +61,13 @@ fn what_is_new_fails() {
 #[test]
 fn what_is_fixed_is_said() {
     let Some(lab) = known() else { return };
-    let (status, out, errors) = run(&lab, &["--baseline", "known.toml"], RIGHT);
+    let (status, out, errors) = quick(&lab, &["--baseline", "known.toml"], RIGHT);
     assert_eq!(status, Some(0), "{out}{errors}");
     let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("known.toml: 0 known, 0 new fixed: not found, remove it from"), "{out}");
     // Of what was not explored nothing is known.
     let cut_short = ["--baseline", "known.toml", "--budget", "1ns"];
-    let (status, out, errors) = run(&lab, &cut_short, RIGHT);
+    let (status, out, errors) = quick(&lab, &cut_short, RIGHT);
     assert_eq!(status, Some(0), "{out}{errors}");
     assert!(out.contains("not seen in what was explored") && !out.contains("fixed"), "{out}");
 }
@@ -85,23 +80,23 @@ fn a_baseline_is_brought_up_to_date() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, format!("{}why = \"a cache\"\n", text)).unwrap();
     let both = ["--baseline", "known.toml", "--write-baseline", "known.toml"];
-    let (status, out, errors) = run(&lab, &both, MORE);
+    let (status, out, errors) = quick(&lab, &both, MORE);
     assert_eq!(status, Some(0), "{out}{errors}");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(
         text.contains("why = \"a cache\"") && text.matches("[[finding]]").count() == 2,
         "{text}"
     );
-    let (status, ..) = run(&lab, &["--baseline", "known.toml"], MORE);
+    let (status, ..) = quick(&lab, &["--baseline", "known.toml"], MORE);
     assert_eq!(status, Some(0));
     // Cut short, it loses nothing.
-    let (status, ..) = run(&lab, &[&both[..], &["--budget", "1ns"]].concat(), RIGHT);
+    let (status, ..) = quick(&lab, &[&both[..], &["--budget", "1ns"]].concat(), RIGHT);
     assert_eq!((status, std::fs::read_to_string(&path).unwrap()), (Some(0), text));
-    let (status, ..) = run(&lab, &both, RIGHT);
+    let (status, ..) = quick(&lab, &both, RIGHT);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(status == Some(0) && !text.contains("[[finding]]"), "{text}");
     // Of no findings, too.
-    let (status, ..) = run(&lab, &["--baseline", "known.toml"], FORGETS);
+    let (status, ..) = quick(&lab, &["--baseline", "known.toml"], FORGETS);
     assert_eq!(status, Some(1));
 }
 
@@ -115,7 +110,7 @@ fn another_ones_baseline_is_refused() {
         (&["-o", "data=journal"], "of another file system"),
     ] {
         let (status, _, errors) =
-            run(&lab, &[more, &["--baseline", "known.toml"]].concat(), script);
+            quick(&lab, &[more, &["--baseline", "known.toml"]].concat(), script);
         assert_eq!(status, Some(2), "{errors}");
         assert!(errors.contains(named) && errors.contains("--write-baseline"), "{errors}");
     }
@@ -123,7 +118,7 @@ fn another_ones_baseline_is_refused() {
     let out = lab.crash(&words);
     let said = super::lab::text(&out.stderr);
     assert!(
-        out.status.code() == Some(2) && said.contains("of another program: sh ./script"),
+        out.status.code() == Some(2) && said.contains("of another program: ./script"),
         "{said}"
     );
     assert!(!lab.path("begun").exists());
@@ -146,13 +141,13 @@ fn a_garbled_baseline_is_refused() {
         ("x".repeat(17 << 20), "longer than 16 MiB"),
     ] {
         std::fs::write(&path, &text).unwrap();
-        let (status, _, errors) = run(&lab, &["--baseline", "bad.toml"], script);
+        let (status, _, errors) = quick(&lab, &["--baseline", "bad.toml"], script);
         assert_eq!(status, Some(2), "{named}: {errors}");
         assert!(errors.contains("--baseline bad.toml") && errors.contains(named), "{errors}");
     }
     std::fs::write(&path, b"\xff\xfe").unwrap();
     for (file, named) in [("bad.toml", "UTF-8"), ("none.toml", "No such file"), (".", "no file")] {
-        let (status, _, errors) = run(&lab, &["--baseline", file], script);
+        let (status, _, errors) = quick(&lab, &["--baseline", file], script);
         assert!(status == Some(2) && errors.contains(named), "{file}: {errors}");
     }
     assert!(!lab.path("begun").exists());

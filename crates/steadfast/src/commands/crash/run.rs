@@ -198,7 +198,7 @@ fn judge_and_report(
         report::json::print(&report, out)?;
         files.annotate(&results, &mut UntilClosed::new(std::io::stderr()))?;
     } else {
-        report::text(&report, out)?;
+        files.print_report(out, |out| report::text(&report, out))?;
         files.annotate(&results, out)?;
     }
     if is_new || (!findings.is_empty() && !written.baseline) {

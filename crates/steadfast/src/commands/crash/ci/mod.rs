@@ -133,6 +133,15 @@ impl ReportFiles {
         to.write(baseline::text(&self.tested, results.findings, old, &kept)?)
     }
 
+    /// Prints the report on the standard output, where annotations follow it.
+    pub fn print_report(
+        &self,
+        out: &mut dyn Write,
+        report: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
+        if self.annotations { annotations::without_commands(out, report) } else { report(out) }
+    }
+
     /// Prints the annotations, where they are wanted.
     pub fn annotate(&self, results: &Results<'_>, out: &mut dyn Write) -> Result<()> {
         if self.annotations { Ok(annotations::print(results, out)?) } else { Ok(()) }

@@ -1,6 +1,12 @@
 //! Programs under power cuts: `steadfast crash run` finds what they forget, and nothing else.
 //! As root, on a kernel with FUSE: otherwise the tests say SKIPPED.
 
+#[path = "crash/baseline.rs"]
+mod baseline;
+#[path = "crash/budget.rs"]
+mod budget;
+#[path = "crash/ci.rs"]
+mod ci;
 #[path = "crash/kernel.rs"]
 mod kernel;
 #[path = "crash/kinds.rs"]

@@ -9,7 +9,7 @@ use super::states::{self, Instant, Survivors};
 use super::steps::{Steps, Sync};
 use super::world::World;
 use crate::error::Result;
-use crate::program::explore::{Verdict, Wrong, WrongState, verdict};
+use crate::program::explore::{NotExplored, Verdict, Wrong, WrongState, verdict};
 use crate::program::{Judges, ProgramRun, RecoveredTree};
 use crate::tree::Tree;
 
@@ -59,6 +59,8 @@ pub struct ModelReport {
     pub unmeasured: BTreeSet<String>,
     /// What failed on this machine.
     pub troubles: Vec<String>,
+    /// What was left when it was not to go on.
+    pub not_explored: Option<NotExplored>,
 }
 
 impl ModelReport {
@@ -72,6 +74,34 @@ impl ModelReport {
             .into_iter()
             .filter_map(|(what, first, states)| Some((what, *by_state.get(&first.state)?, states)))
             .collect()
+    }
+}
+
+/// So many calls are lost of a set that is among the first: one alone, or none.
+const FEW_LOST: usize = 1;
+
+/// Which sets of an instant are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    /// All of the steps, all but one call's, or what is durable alone.
+    First,
+    Others,
+}
+
+impl Part {
+    fn takes(self, ordered: &StepOrder<'_>, chosen: &StepSet, tick: u64, more: &[Sync]) -> bool {
+        let is_first = || {
+            let begun = ordered.steps.all.iter().zip(chosen);
+            let lost = begun.filter(|(step, there)| step.started < tick && !**there);
+            let calls: BTreeSet<usize> = lost.map(|(step, _)| step.call).collect();
+            calls.len() <= FEW_LOST || ordered.durable(tick, more) == *chosen
+        };
+        match self {
+            Part::All => true,
+            Part::First => is_first(),
+            Part::Others => !is_first(),
+        }
     }
 }
 
@@ -92,9 +122,37 @@ impl ModelExploration<'_> {
         more: &[Sync],
         go_on: &(dyn Fn(f64) -> bool + std::marker::Sync),
     ) -> ModelReport {
+        let parts = |cuts: usize| (0..cuts).map(|cut| (cut, Part::All)).collect();
+        self.in_order(model, more, &parts, go_on)
+    }
+
+    /// The same sets with the same numbers, but the smallest losses first, of instants all over the
+    /// run: for whoever may not have the time for all of them.
+    pub fn explore_by_value(
+        &self,
+        model: Model,
+        go_on: &(dyn Fn(f64) -> bool + std::marker::Sync),
+    ) -> ModelReport {
+        let parts = |cuts: usize| {
+            let of = |part| spread(cuts).into_iter().map(move |cut| (cut, part));
+            of(Part::First).chain(of(Part::Others)).collect()
+        };
+        self.in_order(model, &[], &parts, go_on)
+    }
+
+    /// `parts` says in which order instants are looked at, of so many.
+    fn in_order(
+        &self,
+        model: Model,
+        more: &[Sync],
+        parts: &dyn Fn(usize) -> Vec<(usize, Part)>,
+        go_on: &(dyn Fn(f64) -> bool + std::marker::Sync),
+    ) -> ModelReport {
         let steps = Steps::of(&self.run.calls, self.base, model.halves_renames());
         let ordered = StepOrder::new(&steps, model);
         let cuts = self.instants();
+        let parts = parts(cuts.len());
+        let whole = Mutex::new(vec![0; cuts.len()]);
         let shared = Mutex::new(Progress::default());
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -102,14 +160,15 @@ impl ModelExploration<'_> {
                 scope.spawn(|| {
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(cut) = cuts.get(number) else { break };
-                        if stop.load(Ordering::Relaxed) {
+                        let Some((number, part)) = parts.get(number).copied() else { break };
+                        let done = next.load(Ordering::Relaxed) as f64 / parts.len() as f64;
+                        let go_on = || go_on(done.min(1.0)) && !stop.load(Ordering::Relaxed);
+                        let which = (number, cuts[number], part);
+                        if !self.cut(&ordered, which, more, &shared, &go_on) {
+                            stop.store(true, Ordering::Relaxed);
                             break;
                         }
-                        self.cut(&ordered, number, *cut, more, &shared);
-                        if !go_on(number as f64 / cuts.len() as f64) {
-                            stop.store(true, Ordering::Relaxed);
-                        }
+                        lock(&whole)[number] += 1;
                     }
                 });
             }
@@ -120,6 +179,16 @@ impl ModelExploration<'_> {
         report.judged = verdicts.len() as u64;
         report.unmeasured.extend(steps.unknown.iter().cloned());
         report.findings.sort_by_key(|finding| finding.found.state);
+        let parts_each = parts.len().checked_div(cuts.len()).unwrap_or(0);
+        let whole = lock(&whole);
+        let count = |is: &dyn Fn(usize) -> bool| whole.iter().filter(|n| is(**n)).count() as u64;
+        let (instants, partly) = (count(&|n| n == 0), count(&|n| n > 0 && n < parts_each));
+        report.cuts = cuts.len() as u64 - instants;
+        report.not_explored = (instants + partly > 0 && parts_each > 0).then_some(NotExplored {
+            instants,
+            partly,
+            states: None,
+        });
         report
     }
 
@@ -142,22 +211,28 @@ impl ModelExploration<'_> {
         (1..=most).map(|n| all[n * all.len() / most - 1]).collect()
     }
 
+    /// Judges the sets of an instant, which has this number; whether it did all of that.
     fn cut(
         &self,
         ordered: &StepOrder<'_>,
-        number: usize,
-        cut: Instant,
+        (number, cut, part): (usize, Instant, Part),
         more: &[Sync],
         shared: &Mutex<Progress>,
-    ) {
+        go_on: &dyn Fn() -> bool,
+    ) -> bool {
         let sets = states::at(ordered, cut, more, self.states, self.seed);
         // What all of them begin with is done once.
         let first = |place: usize| sets.iter().all(|set| set[place]);
         let common = (0..ordered.steps.all.len()).take_while(|place| first(*place)).count();
         let mut before = ordered.steps.base.clone();
         ordered.steps.all[..common].iter().for_each(|step| before.take(&step.effect));
-        lock(shared).report.cuts += 1;
         for (place, chosen) in sets.into_iter().enumerate() {
+            if !part.takes(ordered, &chosen, cut.at.tick, more) {
+                continue;
+            }
+            if !go_on() {
+                return false;
+            }
             let state = (number * self.states + place) as u64;
             let tree = tree_from(before.clone(), ordered, &chosen, common);
             let key = (tree.digest(), self.age(cut));
@@ -172,8 +247,13 @@ impl ModelExploration<'_> {
                     let report = &mut lock(shared).report;
                     report.bad_states += 1;
                     // OK to index: findings are only sorted at the end.
-                    let finding = &mut report.findings[place].found;
-                    finding.states += 1;
+                    let ModelFinding { found, survivors } = &mut report.findings[place];
+                    found.states += 1;
+                    // Whichever thread, and in whichever order: the smallest number.
+                    if state < found.state {
+                        (found.state, found.cut) = (state, cut.at);
+                        *survivors = Survivors { cut, chosen };
+                    }
                 }
                 continue;
             }
@@ -194,6 +274,7 @@ impl ModelExploration<'_> {
                 Err(trouble) => shared.report.troubles.push(trouble.to_string()),
             }
         }
+        true
     }
 
     /// What a judge knows beside the tree.
@@ -236,6 +317,37 @@ fn tree_from(mut world: World, ordered: &StepOrder<'_>, chosen: &StepSet, from: 
     world.tree()
 }
 
+/// Numbers up to `count`: the last one, then halfway between those that were, again and again.
+fn spread(count: usize) -> Vec<usize> {
+    let mut step = count.next_power_of_two();
+    let (mut order, mut taken) = (Vec::new(), vec![false; count]);
+    while step > 0 {
+        // From the end: all calls have returned there.
+        for number in (0..count).rev().step_by(step) {
+            if !std::mem::replace(&mut taken[number], true) {
+                order.push(number);
+            }
+        }
+        step /= 2;
+    }
+    order
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn a_spread_has_each_number_once() {
+        assert_eq!(spread(5), [4, 0, 2, 3, 1]);
+        for count in 0..70 {
+            let mut order = spread(count);
+            order.sort_unstable();
+            assert_eq!(order, (0..count).collect::<Vec<_>>());
+        }
+    }
 }

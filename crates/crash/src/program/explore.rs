@@ -7,14 +7,18 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 
 use super::judge::{Judges, RecoveredTree};
+use super::passes::{self, Pass};
 use super::recorded::{ByRules, Looks};
-use super::{NoTree, ProgramRun, Tree, recover, rules};
+use super::rules::{self, Violation};
+use super::{NoTree, ProgramRun, Tree, recover};
 use crate::error::{CrashError, Result};
 use crate::explore::ext4::words;
 use crate::explore::{Checks, Decisive, OtherJudges, Plan, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 use crate::states::{State, States};
+
+pub use super::passes::NotExplored;
 
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 1000;
@@ -33,9 +37,9 @@ pub enum Wrong {
     /// The user's judge: its verdict, and all its output.
     Judge(String, String),
     /// What the file system had promised is not there.
-    Promise(String),
+    Promise(Violation),
     /// What the program relied on without having asked for it is not there.
-    Unasked(String),
+    Unasked(Violation),
 }
 
 impl Wrong {
@@ -50,8 +54,17 @@ impl Wrong {
                 format!("{who}: {}", lines.chars().take(200).collect::<String>())
             }
             Wrong::Judge(verdict, _) => verdict.clone(),
-            Wrong::Promise(what) => format!("a promise is broken: {what}"),
-            Wrong::Unasked(what) => what.clone(),
+            Wrong::Promise(broken) => format!("a promise is broken: {}", broken.what),
+            Wrong::Unasked(broken) => broken.what.clone(),
+        }
+    }
+
+    /// The same of all states that are wrong in the same way: of the rules without what differs
+    /// from state to state, of others in words without numbers.
+    pub fn kind(&self) -> String {
+        match self {
+            Wrong::Promise(broken) | Wrong::Unasked(broken) => broken.kind.clone(),
+            _ => without_numbers(&self.what()),
         }
     }
 }
@@ -101,6 +114,8 @@ pub struct ExplorationReport {
     pub troubles: Vec<String>,
     /// What was promised and could not be judged at some cut, with the reason.
     pub unmeasured: BTreeSet<String>,
+    /// What was left when [`Exploration::explore_by_value`] was not to go on.
+    pub not_explored: Option<NotExplored>,
 }
 
 /// How to explore.
@@ -203,32 +218,48 @@ impl<'a> Exploration<'a> {
         &self,
         progress: &(dyn Fn(u64, u64, u64) -> bool + Sync),
     ) -> Result<ExplorationReport> {
+        self.in_passes(&[Pass::All], progress)
+    }
+
+    /// The same states with the same numbers, but those first that are most likely to show
+    /// something, for whoever may not have the time for all of them: where nothing or all of what
+    /// is in doubt is there, at some instants, then at all of them; then the others of some
+    /// instants, and of all. The states are made anew for each of these passes, which takes little
+    /// of the time of judging them.
+    ///
+    /// # Errors
+    /// As for [`explore`](Self::explore).
+    pub fn explore_by_value(
+        &self,
+        progress: &(dyn Fn(u64, u64, u64) -> bool + Sync),
+    ) -> Result<ExplorationReport> {
+        self.in_passes(&Pass::BY_VALUE, progress)
+    }
+
+    fn in_passes(
+        &self,
+        order: &[Pass],
+        progress: &(dyn Fn(u64, u64, u64) -> bool + Sync),
+    ) -> Result<ExplorationReport> {
         let base = self.base();
         let base =
             base.map_err(|e| CrashError::Run(format!("the file system before the run: {e}")))?;
         let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, base.clone()));
         let judging = Judging { base, rules, others: OtherJudges::of(&self.plan) };
-        let states = Mutex::new(self.cuts());
-        let all = lock(&states).cuts_left() as u64;
         let shared = Mutex::new(ExploreProgress::default());
-        std::thread::scope(|scope| {
-            for _ in 0..self.workers.max(1) {
-                scope.spawn(|| {
-                    while let Some((state, cuts)) = next(&states) {
-                        let done = self.one(&state, &judging, &shared);
-                        if !progress(cuts, all, done) {
-                            break;
-                        }
-                    }
-                });
+        let walked = passes::walk(order, self.workers, &|| self.cuts(), &|step| match step {
+            passes::Step::Judge(state, cuts, all) => {
+                let done = self.one(state, &judging, &shared);
+                progress(cuts, all, done)
             }
+            passes::Step::Skip(cuts, all) => progress(cuts, all, lock(&shared).outcome.states),
         });
         let ExploreProgress { mut outcome, trees, verdicts } =
             shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         outcome.trees = trees.len() as u64;
         outcome.judged = verdicts.len() as u64;
         outcome.findings.sort_by_key(|finding| finding.state);
-        outcome.cuts = lock(&states).cuts();
+        (outcome.cuts, outcome.not_explored) = (walked.cuts, walked.left);
         Ok(outcome)
     }
 
@@ -286,7 +317,8 @@ impl<'a> Exploration<'a> {
             Err(why) => return Ok(JudgedTree::refused(why)),
         };
         let mut wrong: Vec<Wrong> = found.damage.into_iter().map(Wrong::Damage).collect();
-        wrong.extend(found.findings.into_iter().map(Wrong::Promise));
+        let promise = |what| Wrong::Promise(Violation::broken_promise(what));
+        wrong.extend(found.findings.into_iter().map(promise));
         let mut second_opinions = 0;
         for (who, opinion) in [("e2fsck", found.e2fsck), ("the kernel", by_kernel)] {
             second_opinions += u64::from(opinion.is_some());
@@ -391,7 +423,7 @@ pub(crate) fn verdict(
         let wrong = said
             .broken
             .into_iter()
-            .map(|b| if b.promised { Wrong::Promise(b.what) } else { Wrong::Unasked(b.what) })
+            .map(|b| if b.promised { Wrong::Promise(b) } else { Wrong::Unasked(b) })
             .collect();
         return Ok(Verdict { wrong, unmeasured: said.unmeasured, second_opinions: 0 });
     };
@@ -447,12 +479,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn next(states: &Mutex<States<'_>>) -> Option<(State, u64)> {
-    let mut states = lock(states);
-    let state = states.next()?;
-    Some((state, states.cuts()))
-}
-
 /// Findings by what is wrong: the first state of each, and how many states there are. Numbers in
 /// what follows the first colon make no difference: a judge may count, or say where.
 pub fn grouped(findings: &[WrongState]) -> Vec<(String, &WrongState, u64)> {
@@ -497,7 +523,8 @@ mod tests {
 
     fn finding(state: u64, what: &str) -> WrongState {
         let cut = Moment { tick: state, at: Nanos(state) };
-        WrongState { state, cut, wrong: vec![Wrong::Promise(what.into())], states: 2 }
+        let wrong = vec![Wrong::Promise(Violation::broken_promise(what.into()))];
+        WrongState { state, cut, wrong, states: 2 }
     }
 
     #[test]

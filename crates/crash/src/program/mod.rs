@@ -23,6 +23,7 @@ pub mod file;
 pub mod inside;
 mod judge;
 mod names;
+mod passes;
 mod paths;
 mod recorded;
 pub mod rules;

@@ -143,7 +143,8 @@ impl History<'_> {
             shown(path),
             written.contents.size
         );
-        verdict.broken.push(Violation { what, promised: true });
+        let kind = format!("{}: {how} and not there", shown(path));
+        verdict.broken.push(Violation { what, kind, promised: true });
     }
 
     /// The regular file of this number in the recovered tree.
@@ -169,7 +170,7 @@ impl History<'_> {
         let gone = self.tree.get(&call.path).is_none() && !self.moved_after(&call.path, since);
         if gone && self.name_is_promised(&call.path, call.ino) {
             let what = format!("{}: was {how}, its name too, and is gone", shown(&call.path));
-            verdict.broken.push(Violation { what, promised: true });
+            verdict.broken.push(Violation::broken_promise(what));
         } else if gone {
             let why = "is gone, and nothing had promised its name: its folder was not synced";
             verdict.unmeasured.insert(format!("{}: {how}, {why}", shown(&call.path)));
@@ -206,6 +207,7 @@ impl History<'_> {
                         held.size,
                         now_holds(node, held)
                     ),
+                    kind: format!("{}: synced, and not as it was then", shown(path)),
                     promised: true,
                 }),
                 None => self.missing(sync, "synced", verdict),
@@ -238,20 +240,20 @@ impl History<'_> {
             let promised = self.was_synced(rename);
             let synced = if promised { "after its fsync" } else { "without fsync" };
             let (name, now) = (shown(path), now_holds(node, new));
-            let what = match rename.replaced {
+            let (kind, not) = match rename.replaced {
                 // What was there before, and what was synced, other rules judge.
                 0 if promised || !self.was_made(rename.ino) => continue,
-                0 => format!("{name}: renamed {synced}: {now}, not the {} bytes it had", new.size),
+                0 => (format!("renamed {synced}"), format!("not the {} bytes it had", new.size)),
                 _ => {
                     let old = |lost: Contents| format!("the old {} bytes", lost.size);
                     let old = rename.lost.map_or("what it held".into(), old);
-                    let new = new.size;
-                    format!(
-                        "{name}: replaced by rename {synced}: {now}, neither {old} nor the new {new}"
-                    )
+                    let neither = format!("neither {old} nor the new {}", new.size);
+                    (format!("replaced by rename {synced}"), neither)
                 }
             };
-            verdict.broken.push(Violation { what, promised });
+            let kind = format!("{name}: {kind}");
+            let what = format!("{kind}: {now}, {not}");
+            verdict.broken.push(Violation { what, kind, promised });
         }
     }
 

@@ -33,8 +33,18 @@ use crate::tree::{Node, Tree, shown};
 pub struct Violation {
     /// In words.
     pub what: String,
+    /// The same of every state that it may show in: which file, and which rule. How many bytes
+    /// there are, and what else differs from state to state, is in `what` alone.
+    pub kind: String,
     /// The file system had promised it; else the program has forgotten to ask for it.
     pub promised: bool,
+}
+
+impl Violation {
+    /// One whose words are the same in every state.
+    pub(crate) fn broken_promise(what: String) -> Violation {
+        Violation { kind: what.clone(), what, promised: true }
+    }
 }
 
 /// What the rules say of a tree.

@@ -31,9 +31,9 @@ impl<'c> History<'c> {
         };
         let gone = |path: &[u8]| self.tree.get(path).is_none() && !taken(path);
         let gone = self.base.nodes().filter(|(path, _)| gone(path));
-        verdict.broken.extend(gone.map(|(path, _)| Violation {
-            what: format!("{}: was there before the run and is gone", shown(path)),
-            promised: true,
+        verdict.broken.extend(gone.map(|(path, _)| {
+            let what = format!("{}: was there before the run and is gone", shown(path));
+            Violation::broken_promise(what)
         }));
     }
 
@@ -109,6 +109,6 @@ impl<'c> History<'c> {
         };
         let did = last.call.kind.name();
         let what = format!("{}: its folder was synced after {did}, and it {now}", shown(path));
-        Some(Violation { what, promised: true })
+        Some(Violation::broken_promise(what))
     }
 }

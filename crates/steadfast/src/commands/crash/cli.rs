@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::budget::Budget;
+use super::ci::ReportArgs;
 use super::devices::Disk;
 
 /// The power cuts' commands.
@@ -39,8 +41,8 @@ before the cut are in the file STEADFAST_PRINTED. Status 0 says that the tree is
 good. Without a judge, what all programs may expect is judged: what was synced
 is there, what was renamed over a file is whole, the file system is undamaged.
 
-Exit status: 0 nothing found, 1 something found (each with the command that
-shows it), 2 used wrongly, or the test itself failed (as on a full disk), 3 not
+Exit status: 0 nothing found that --baseline does not know, 1 something found
+(each with the command that shows it), 2 used wrongly, or the test itself failed (as on a full disk), 3 not
 supported, 130 stopped before anything was found.
 
 Ctrl-C ends --setup, or the program, then the waiting, then the judging; what
@@ -97,6 +99,10 @@ pub struct CrashRun {
     /// which there is one, as a fixed port [default: one a processor; the kernel's 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub jobs: Option<u64>,
+    /// How long states and models are explored, at about most (90s, 5m, 1h30m), after the program
+    /// has run and what it left is written: what is most likely to show something first
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Budget>,
     /// How long to go on recording after the program has ended: what it left is written then
     #[arg(long, value_name = "SECONDS", default_value_t = 7.0)]
     pub linger: f64,
@@ -111,6 +117,8 @@ pub struct CrashRun {
     /// Print the report as JSON; the program's own output goes to the standard error
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub reports: ReportArgs,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,

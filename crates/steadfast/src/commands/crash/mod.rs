@@ -1,7 +1,11 @@
 //! `steadfast crash`: programs under power cuts.
 
+mod budget;
+mod by_calls;
+mod ci;
 pub mod cli;
 mod devices;
+mod explored;
 mod kernel;
 mod lab;
 mod models;

@@ -1,4 +1,6 @@
-//! What came of a run under power cuts: for people, and as JSON.
+//! What came of a run under power cuts, for people; [`json`] has it for programs.
+
+pub mod json;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -6,23 +8,25 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::json;
-use steadfast_crash::explore::Decisive;
 use steadfast_crash::program::describe::{bytes, counted, since};
-use steadfast_crash::program::explore::{ExplorationReport, Wrong, grouped};
 use steadfast_crash::program::exposure::{CutExposure, ExposureSummary, summary};
 use steadfast_crash::program::{Command, ProgramRun};
 
-use super::models::ModelReports;
+use super::budget::Budget;
+use super::ci::Results;
+use super::ci::findings::Source;
+use super::explored::Explored;
 use super::program::ProgramEnd;
 use super::setup::{Fs, Setup};
-use crate::document;
 use crate::terminal::{Harmless, WrappedOutput};
 
 /// Kinds of findings that are reported in words.
 const KINDS_SHOWN: usize = 5;
 /// Reasons of what is not measured that are reported in words.
 const REASONS_SHOWN: usize = 5;
+
+/// What is said of a finding that the baseline has.
+pub const KNOWN: &str = "known: it is in the baseline";
 
 /// Kinds of what failed that are named.
 const TROUBLES_SHOWN: usize = 3;
@@ -40,17 +44,11 @@ pub struct Report<'a> {
     /// What the judge has against the tree that the program left, without any cut.
     pub without_cut: Option<String>,
     /// What came of it.
-    pub outcome: &'a ExplorationReport,
-    /// What each cut takes at the worst; empty where that is not known.
-    pub exposed: &'a [CutExposure],
-    /// Somebody has asked to stop, and not all was done.
-    pub stopped: bool,
-    /// Where the recording is.
-    pub recording: Option<&'a Path>,
-    /// Which writes matter, of the first finding.
-    pub decisive: Option<&'a Decisive>,
-    /// What the calls alone may leave.
-    pub by_calls: Option<&'a ModelReports>,
+    pub explored: &'a Explored,
+    /// What was found, for all reports.
+    pub results: &'a Results<'a>,
+    /// How long it could be explored.
+    pub budget: Option<&'a Budget>,
 }
 
 impl Report<'_> {
@@ -59,7 +57,7 @@ impl Report<'_> {
         // Nobody sees the calls there: that none was recorded says nothing.
         let of_kernel = matches!(self.setup.fs, Fs::Kernel(_));
         let unseen = "what was promised: nobody sees the calls to the kernel's file systems";
-        let reasons = self.outcome.unmeasured.iter().map(String::as_str);
+        let reasons = self.explored.outcome.unmeasured.iter().map(String::as_str);
         let no_calls = "the program changed nothing in the mounted folder: nothing was at stake";
         let first = match of_kernel {
             true => self.judge.is_none().then_some(unseen),
@@ -164,16 +162,41 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
     let out = &mut Harmless::text(WrappedOutput::new(out));
     of_states(report, out)?;
-    report.by_calls.map_or(Ok(()), |by_calls| by_calls.text(report.run, out))
+    if let Some(by_calls) = &report.explored.by_calls {
+        by_calls.text(report.run, report.results.findings, out)?;
+    }
+    of_baseline(report.results, out)?;
+    of_budget(report, out)
+}
+
+/// What is known and what is new, and what is not there any more.
+fn of_baseline(results: &Results<'_>, out: &mut dyn Write) -> Result<()> {
+    let Some(baseline) = results.baseline else { return Ok(()) };
+    let (known, new) = results.counts();
+    writeln!(out, "\nbaseline  {}: {known} known, {new} new", baseline.path.display())?;
+    results.fixed().iter().try_for_each(|what| Ok(writeln!(out, "          {what}")?))
+}
+
+/// What there was no time for.
+fn of_budget(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+    let Some(budget) = report.budget.filter(|_| report.explored.spent) else { return Ok(()) };
+    if report.results.left.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nbudget    {budget} is used up. Not explored:")?;
+    let mut left = report.results.left.iter();
+    left.try_for_each(|what| Ok(writeln!(out, "          {what}")?))
 }
 
 /// What the states of the recorded devices show.
 fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
-    let Report { setup, run, ended, outcome, .. } = report;
+    let Report { setup, run, ended, explored, .. } = report;
+    let outcome = &explored.outcome;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
     writeln!(out, "          the program {}", ended.in_words())?;
-    let stopped = if report.stopped { " (stopped early)" } else { "" };
+    let is_partial = explored.stopped || outcome.not_explored.is_some();
+    let stopped = if is_partial { " (stopped early)" } else { "" };
     writeln!(
         out,
         "cut       at {}: {}, {}{stopped}",
@@ -189,7 +212,7 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         None => "what every program may expect".into(),
     };
     writeln!(out, "judged    by {judge}")?;
-    if let Some(summary) = summary(report.exposed) {
+    if let Some(summary) = summary(&explored.exposed) {
         writeln!(out, "exposed   {}", in_three(&summary))?;
     }
     if run.calls.is_empty() && matches!(setup.fs, Fs::Kernel(_)) {
@@ -201,7 +224,12 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     for line in troubles(&outcome.troubles) {
         writeln!(out, "trouble   {line}")?;
     }
-    let groups = grouped(&outcome.findings);
+    let findings = report.results.findings.iter();
+    let of_states = findings.filter_map(|finding| match finding.source {
+        Source::States(first) => Some((finding, first)),
+        Source::Calls(_) => None,
+    });
+    let groups: Vec<_> = of_states.collect();
     let unmeasured = report.unmeasured();
     let notes = unmeasured.iter().take(REASONS_SHOWN).map(|why| format!("not measured: {why}"));
     let mut notes: Vec<String> = notes.collect();
@@ -209,7 +237,11 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         notes.push(format!("and {} more (--json has all)", unmeasured.len() - notes.len()));
     }
     if groups.is_empty() {
-        let but = if notes.is_empty() { "" } else { " in what is measured;" };
+        let but = match (notes.is_empty(), outcome.not_explored.is_some()) {
+            (true, true) => " in what was explored",
+            (true, false) => "",
+            (false, _) => " in what is measured;",
+        };
         writeln!(out, "found     nothing{but}")?;
         return notes.iter().try_for_each(|line| Ok(writeln!(out, "          {line}")?));
     }
@@ -220,101 +252,29 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         outcome.bad_states,
         counted(outcome.states, "state")
     )?;
-    for (what, finding, states) in groups.iter().take(KINDS_SHOWN) {
-        writeln!(out, "\n  {what}")?;
-        let at = since(run, finding.cut.at);
-        let states = counted(*states, "state");
-        write!(out, "    {states}, the first is {} (at {at:.3} s)", finding.state)?;
-        match report.recording {
-            Some(recording) => {
-                let command = show_command(recording, finding.state, setup.fs, report.judge);
-                writeln!(out, ":\n    {command}")?;
-            }
+    for (finding, first) in groups.iter().take(KINDS_SHOWN) {
+        writeln!(out, "\n  {}", finding.what)?;
+        let at = since(run, first.cut.at);
+        let states = counted(finding.states, "state");
+        write!(out, "    {states}, the first is {} (at {at:.3} s)", first.state)?;
+        match &finding.show {
+            Some(command) => writeln!(out, ":\n    {command}")?,
             None => writeln!(out, "; no recording is kept that could show it")?,
+        }
+        if finding.known {
+            writeln!(out, "    {KNOWN}")?;
         }
     }
     if groups.len() > KINDS_SHOWN {
         writeln!(out, "\n  and {} other kinds (--json has all)", groups.len() - KINDS_SHOWN)?;
     }
-    if let (Some(decisive), Some(first)) = (report.decisive, outcome.findings.first()) {
+    if let (Some(decisive), Some(first)) = (&explored.decisive, outcome.findings.first()) {
         writeln!(out, "\n  state {}: {decisive}", first.state)?;
     }
     if !notes.is_empty() {
         writeln!(out)?;
     }
     notes.iter().try_for_each(|line| Ok(writeln!(out, "  {line}")?))
-}
-
-/// What is wrong, as JSON.
-pub fn wrong(wrong: &Wrong) -> serde_json::Value {
-    let kind = match wrong {
-        Wrong::Refused(_) => "refused",
-        Wrong::Damage(_) => "damage",
-        Wrong::SecondOpinion(who, _) => who,
-        Wrong::Judge(..) => "judge",
-        Wrong::Promise(_) => "broken promise",
-        Wrong::Unasked(_) => "not asked for",
-    };
-    let output = match wrong {
-        Wrong::Judge(_, output) | Wrong::SecondOpinion(_, output) => Some(output),
-        _ => None,
-    };
-    json!({ "kind": kind, "what": wrong.what(), "output": output })
-}
-
-/// For programs.
-pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
-    let Report { setup, run, ended, outcome, .. } = report;
-    let totals = run.totals();
-    let findings: Vec<_> = grouped(&outcome.findings)
-        .into_iter()
-        .map(|(what, finding, states)| {
-            let (state, judge) = (finding.state, report.judge);
-            let show = report.recording.map(|r| show_command(r, state, setup.fs, judge));
-            json!({
-                "what": what,
-                "states": states,
-                "first_state": finding.state,
-                "at_seconds": since(run, finding.cut.at),
-                "wrong": finding.wrong.iter().map(wrong).collect::<Vec<_>>(),
-                "show": show,
-            })
-        })
-        .collect();
-    let exposed = summary(report.exposed).map_or(json!({}), |all| {
-        let one = |e: CutExposure| {
-            json!({ "bytes": e.bytes, "calls": e.calls, "ms": e.age.as_secs_f64() * 1e3 })
-        };
-        json!({ "n": all.n, "p50": one(all.p50), "p99": all.p99.map(one), "max": one(all.max) })
-    });
-    let body = json!({
-        "recorded": {
-            "setup": setup.in_words(),
-            "seconds": totals.time.as_secs_f64(),
-            "calls": run.own_calls(),
-            "lines": run.lines.len(),
-            "writes": totals.writes,
-            "bytes": totals.bytes,
-            "flushes": totals.flushes,
-            "program": ended.in_words(),
-        },
-        "cuts": outcome.cuts,
-        "states": outcome.states,
-        "trees": outcome.trees,
-        "judged": outcome.judged,
-        "bad_states": outcome.bad_states,
-        "second_opinions": outcome.second_opinions,
-        "exposure": exposed,
-        "stopped": report.stopped,
-        "without_cut": report.without_cut,
-        "troubles": outcome.troubles,
-        "not_measured": report.unmeasured(),
-        "findings": findings,
-        "by_calls": report.by_calls.map(|by_calls| by_calls.json(run)),
-        "decisive": report.decisive.map(ToString::to_string),
-        "recording": report.recording.map(|path| path.display().to_string()),
-    });
-    Ok(document::print(out, "steadfast-crash", 1, body)?)
 }
 
 #[cfg(test)]

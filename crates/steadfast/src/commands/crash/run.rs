@@ -3,18 +3,22 @@
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use steadfast_crash::explore::{Plan, System};
+use steadfast_crash::persistence::Model;
 use steadfast_crash::program::describe::counted;
-use steadfast_crash::program::explore::{Exploration, ExplorationReport};
-use steadfast_crash::program::exposure::exposure;
-use steadfast_crash::program::{AskedOnce, Judges, ProgramRun, file};
+use steadfast_crash::program::explore::Exploration;
+use steadfast_crash::program::{AskedOnce, Command, Judges, ProgramRun, file};
+use steadfast_crash::states::Choice;
 
+use super::ci::findings::Sources;
+use super::ci::{ReportFiles, Results};
 use super::cli::CrashRun;
+use super::explored::Explorer;
 use super::kernel;
 use super::models;
 use super::own::{self, OwnRun};
@@ -24,8 +28,7 @@ use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
 use crate::CommandEnd as Exit;
-use crate::commands::lab::outputs::Output;
-use crate::commands::whole_file::{self, place::Identity};
+use crate::commands::whole_file;
 use crate::document;
 use crate::terminal::{self, Harmless, Progress, UntilClosed};
 
@@ -34,6 +37,26 @@ const E2FSCK_EVERY: u64 = 50;
 /// Recoveries that are spent to find the writes that matter.
 pub const SHRINK_RECOVERIES: u32 = 200;
 
+/// What the command line asks for.
+struct RunPlan<'a> {
+    args: &'a CrashRun,
+    setup: Setup,
+    judge: Option<Command>,
+    choice: Choice,
+    models: Vec<Model>,
+    files: ReportFiles,
+}
+
+/// A run that was recorded.
+struct RecordedProgram {
+    left: OwnRun,
+    /// So many signals have stopped a step.
+    answered: usize,
+    /// Lines that were too many.
+    left_out: u64,
+    bar: Progress,
+}
+
 /// Runs the program, cuts, judges, reports.
 pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let setup = Setup::of(args)?;
@@ -41,15 +64,27 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let choice = setup::choice(&setup, args)?;
     let models = models::asked(args)?;
     let linger = setup::seconds("--linger", args.linger)?;
-    if let Some(path) = &args.record {
-        // Before the program is run for nothing. What is there is not changed yet.
-        Output::tried("--record", path)?;
-        if is_output(path) {
-            let what = "what is printed goes there; name another file";
-            usage!("--record {}: {what}", path.display());
-        }
-    }
+    let files = ReportFiles::tried(args, &setup, judge.as_ref(), &models)?;
+    let plan = RunPlan { args, setup, judge, choice, models, files };
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;
+    match record(&plan, linger, &stops, out) {
+        // Whatever the signal has disturbed.
+        Err(e) if stops.load(Ordering::Relaxed) > 0 => {
+            let why = format!("stopped, nothing was judged: {}", terminal::with_causes(&e));
+            before_judging(args, &why, out)
+        }
+        recorded => judge_and_report(&plan, recorded.map_err(not_judged)?, &stops, out),
+    }
+}
+
+/// Runs the program and records it.
+fn record(
+    plan: &RunPlan<'_>,
+    linger: Duration,
+    stops: &AtomicUsize,
+    out: &mut dyn Write,
+) -> Result<RecordedProgram> {
+    let args = plan.args;
     let bar: RefCell<Option<Progress>> = RefCell::new(None);
     let progress = |share: f64, what: &str| {
         // While the program runs the terminal is its own.
@@ -60,7 +95,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let mut errors = std::io::stderr();
     let (shown, behind): (&mut dyn Write, BorrowedFd<'_>) = match args.json {
         true => (&mut errors, rustix::stdio::stderr()),
-        false => (&mut *out, rustix::stdio::stdout()),
+        false => (out, rustix::stdio::stdout()),
     };
     let mut shown: Box<dyn Write> =
         if behind.is_terminal() { Box::new(Harmless::text(shown)) } else { Box::new(shown) };
@@ -68,28 +103,33 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         program: &args.program,
         linger,
         shown: LineOutput::new(&mut *shown, Some(behind)),
-        stops: &stops,
+        stops,
         answered: 0,
         left_out: 0,
         progress: &progress,
     };
     let prepare = args.setup.as_deref();
-    let left = match setup.fs {
-        Fs::Own(kind) => own::record(&setup, kind, prepare, &mut watch),
-        Fs::Kernel(fs) => kernel::record(&setup, fs, prepare, &mut watch),
-    };
-    let left = match left {
-        // Whatever the signal has disturbed.
-        Err(e) if stops.load(Ordering::Relaxed) > 0 => {
-            let why = format!("stopped, nothing was judged: {}", terminal::with_causes(&e));
-            drop(shown);
-            return before_judging(args, &why, out);
-        }
-        left => left.map_err(not_judged)?,
-    };
-    let OwnRun { mut run, tree, ended } = left;
+    let left = match plan.setup.fs {
+        Fs::Own(kind) => own::record(&plan.setup, kind, prepare, &mut watch),
+        Fs::Kernel(fs) => kernel::record(&plan.setup, fs, prepare, &mut watch),
+    }?;
     let (answered, left_out) = (watch.answered, watch.left_out);
     drop(shown);
+    let bar = bar.take().unwrap_or_else(Progress::start);
+    Ok(RecordedProgram { left, answered, left_out, bar })
+}
+
+/// Cuts the power of the recorded run, judges and reports.
+fn judge_and_report(
+    plan: &RunPlan<'_>,
+    recorded: RecordedProgram,
+    stops: &AtomicUsize,
+    out: &mut dyn Write,
+) -> Result<Exit> {
+    let RunPlan { args, setup, judge, choice, models, files } = plan;
+    let (judge, choice) = (judge.as_ref(), *choice);
+    let RecordedProgram { left, answered, left_out, bar } = recorded;
+    let OwnRun { mut run, tree, ended } = left;
     run = setup.on_media(run);
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
@@ -100,97 +140,69 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         terminal::error(e);
     }
     let system = setup.system()?;
-    let asked = judge.as_ref().map(|judge| AskedOnce::new(judge));
+    let once = judge.map(|judge| AskedOnce::new(judge));
     let exploration = Exploration {
         run: &run,
         system: &*system,
-        judge: asked.as_ref().map(|judge| judge as &dyn Judges),
+        judge: once.as_ref().map(|once| once as &dyn Judges),
         plan: Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::from(choice) },
         by_lines,
         workers: workers(args, setup.fs),
     };
-    let without_cut = judge.as_ref().zip(tree.as_ref().ok()).map(|(judge, tree)| {
+    let without_cut = judge.zip(tree.as_ref().ok()).map(|(judge, tree)| {
         judge.judge(tree, &run.printed_text(run.recording.last_crash_point()))
     });
     let without_cut = without_cut.transpose().context("asking the judge").map_err(not_judged)?;
-    let bar = bar.take().unwrap_or_else(Progress::start);
     let go_on = || stops.load(Ordering::Relaxed) <= answered;
-    let outcome = exploration.explore(&|cuts, all, states| {
-        let share = cuts as f64 / all.max(1) as f64;
-        bar.set(share, &format!("cut {cuts} of {all}, {states} states"));
-        go_on()
-    });
-    let mut outcome = outcome.map_err(|e| not_judged(anyhow!(e)))?;
+    let explorer = Explorer {
+        exploration: &exploration,
+        choice,
+        models,
+        budget: args.budget.as_ref(),
+        go_on: &go_on,
+        bar: &bar,
+    };
+    let mut explored = explorer.explored()?;
+    bar.finish();
     if left_out > 0 {
         let lines = counted(left_out, "line");
-        outcome.unmeasured.insert(format!("{lines} of the program, which printed too much"));
+        let what = format!("{lines} of the program, which printed too much");
+        explored.outcome.unmeasured.insert(what);
     }
-    let stopped = !go_on();
-    let decisive = match first(&exploration, &outcome) {
-        Some((state, base)) if !stopped => {
-            bar.set(1.0, "looking for the writes that matter");
-            exploration.shrink(&state, &base, SHRINK_RECOVERIES, &go_on).ok()
-        }
-        _ => None,
-    };
-    // Nobody sees the calls to the kernel's file systems.
-    let base = match setup.fs {
-        Fs::Own(_) if !models.is_empty() && !stopped && !run.calls.is_empty() => {
-            Some(exploration.base().map_err(|e| not_judged(anyhow!(e)))?)
-        }
-        _ => None,
-    };
-    let by_calls = base.map(|base| {
-        let how = (args.seed, exploration.workers);
-        models::explore(&models, (&run, &base), exploration.judge, how, &|share| {
-            bar.set(share, "the calls alone");
-            go_on()
-        })
-    });
-    let reports = by_calls.iter().flat_map(|of| &of.reports);
-    outcome.troubles.extend(reports.flat_map(|(_, report)| report.troubles.iter().cloned()));
-    bar.set(1.0, "what each cut takes at the worst");
-    let exposed = if stopped { None } else { exposure(&run, &*system, choice, &go_on) };
-    // The signal may have come as late as this.
-    let stopped = !go_on();
-    let exposed = exposed.filter(|_| !stopped).unwrap_or_default();
-    bar.finish();
-    let found_by_calls = by_calls.as_ref().is_some_and(|of| !of.findings.is_empty());
-    let found = !outcome.findings.is_empty() || found_by_calls;
-    let recording = match (&args.record, !found) {
+    let (outcome, by_calls) = (&explored.outcome, explored.by_calls.as_ref());
+    let sources = Sources { setup, outcome, by_calls };
+    let mut findings = sources.findings(&|prints| files.knows(prints, explored.stopped));
+    let is_new = findings.iter().any(|finding| !finding.known);
+    let kept = match (&args.record, is_new) {
         (Some(path), _) if saved.as_ref().is_some_and(Result::is_ok) => Some(path.clone()),
-        (_, true) => None,
-        // What was found is reported also without a recording.
-        (_, false) => match saved_aside(&run) {
-            Ok(path) => Some(path),
-            Err(e) => {
-                terminal::note(&format!("no recording is kept: {}", terminal::with_causes(&e)));
-                None
-            }
-        },
+        (_, is_new) => is_new.then(|| saved_aside(&run)).flatten(),
     };
+    findings.iter_mut().for_each(|finding| finding.show_by(kept.as_deref(), setup.fs, judge));
+    let tested = (setup, &args.program[..]);
+    let (about, baseline) = ((&run, &explored), files.baseline());
+    let results = Results::of(about, tested, &findings, baseline, kept.as_deref());
+    let written = files.write(&results, explored.stopped);
     let report = Report {
-        setup: &setup,
+        setup,
         run: &run,
         ended: &ended,
-        judge: judge.as_ref(),
+        judge,
         without_cut: without_cut.and_then(|said| said.summary()),
-        outcome: &outcome,
-        exposed: &exposed,
-        stopped,
-        recording: recording.as_deref(),
-        decisive: decisive.as_ref(),
-        by_calls: by_calls.as_ref(),
+        explored: &explored,
+        results: &results,
+        budget: args.budget.as_ref(),
     };
     stops::end_with_signals();
     // What was found counts, whoever reads it.
     let out = &mut UntilClosed::new(out);
     if args.json {
-        report::json(&report, out)?
+        report::json::print(&report, out)?;
+        files.annotate(&results, &mut UntilClosed::new(std::io::stderr()))?;
     } else {
-        report::text(&report, out)?
+        files.print_report(out, |out| report::text(&report, out))?;
+        files.annotate(&results, out)?;
     }
-    if found {
+    if is_new || (!findings.is_empty() && !written.baseline) {
         return Ok(Exit::Problem);
     }
     if let Some(first) = outcome.troubles.first() {
@@ -201,6 +213,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     }
     if saved.is_some_and(|saved| saved.is_err()) {
         usage!("nothing was found, and the recording is not there");
+    }
+    if !written.all {
+        usage!("nothing was found, and not all reports are there");
     }
     // Also where it was the program that somebody stopped: it has not done what it was to do.
     let asked = stops.load(Ordering::Relaxed) > 0;
@@ -218,7 +233,7 @@ fn before_judging(args: &CrashRun, why: &str, out: &mut dyn Write) -> Result<Exi
 }
 
 /// A failure of this machine says nothing of the program: status 1 is for what was found.
-fn not_judged(e: anyhow::Error) -> anyhow::Error {
+pub fn not_judged(e: anyhow::Error) -> anyhow::Error {
     super::not_found(e, "nothing was judged: ")
 }
 
@@ -232,38 +247,20 @@ fn workers(args: &CrashRun, fs: Fs) -> usize {
     })
 }
 
-/// The first finding's state, and the tree before the run.
-fn first(
-    exploration: &Exploration<'_>,
-    outcome: &ExplorationReport,
-) -> Option<(steadfast_crash::states::State, steadfast_crash::program::Tree)> {
-    let state = exploration.state(outcome.findings.first()?.state)?;
-    Some((state, exploration.base().ok()?))
-}
-
 fn save(run: &ProgramRun, path: &Path) -> Result<()> {
     whole_file::write_by(path, |to| file::save(run, to)).with_context(|| path.display().to_string())
 }
 
-/// Whether a path leads to the standard output or error: the program's lines, the report and notes
-/// would be among a recording's bytes.
-fn is_output(path: &Path) -> bool {
-    let Ok(there) = std::fs::metadata(path) else { return false };
-    // Of devices a terminal alone keeps what it is given.
-    let keeps =
-        |output: BorrowedFd<'_>| !there.file_type().is_char_device() || output.is_terminal();
-    [rustix::stdio::stdout(), rustix::stdio::stderr()].into_iter().any(|output| {
-        let same = Identity::of(&output).is_ok_and(|of| of == Identity::in_metadata(&there));
-        same && keeps(output)
-    })
-}
-
-/// Keeps a recording that nobody asked for, because something was found.
-fn saved_aside(run: &ProgramRun) -> Result<PathBuf> {
-    let kept = tempfile::Builder::new().prefix("steadfast-").suffix(".crash").tempfile()?;
-    save(run, kept.path())?;
-    let (_, path) = kept.keep()?;
-    Ok(path)
+/// Keeps a recording that nobody asked for, because something was found. Where that cannot be, it
+/// is said: what was found is reported also without a recording.
+fn saved_aside(run: &ProgramRun) -> Option<PathBuf> {
+    let keep = || {
+        let kept = tempfile::Builder::new().prefix("steadfast-").suffix(".crash").tempfile()?;
+        save(run, kept.path())?;
+        anyhow::Ok(kept.keep()?.1)
+    };
+    let note = |e| terminal::note(&format!("no recording is kept: {}", terminal::with_causes(&e)));
+    keep().map_err(note).ok()
 }
 
 /// Who recovers and judges what, for [`show`](super::show) as well.

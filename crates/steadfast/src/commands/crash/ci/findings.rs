@@ -1,0 +1,235 @@
+//! What was found, as one list for all reports: of the states of the recorded disk, then by the
+//! calls alone.
+
+use std::path::Path;
+
+use steadfast_crash::persistence::Model;
+use steadfast_crash::program::describe::counted;
+use steadfast_crash::program::explore::{ExplorationReport, Wrong, WrongState, grouped};
+use steadfast_crash::program::{Command, ProgramRun};
+
+use super::super::by_calls::listed;
+use super::super::models::{FindingByCalls, ModelReports};
+use super::super::report::show_command;
+use super::super::setup::{Fs, Setup};
+use super::fingerprint;
+use crate::terminal::harmless;
+
+/// Who is against a state, and for which kind of reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// The recovered file system does not mount, or cannot be read.
+    Refused,
+    /// Its structure is damaged.
+    Damage,
+    /// e2fsck or the kernel finds it damaged.
+    SecondOpinion,
+    /// The user's judge.
+    Judge,
+    /// What was synced is not there.
+    BrokenPromise,
+    /// What the program relied on, and did not sync, is not there.
+    NotAskedFor,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Rule; 6] = [
+        Rule::Refused,
+        Rule::Damage,
+        Rule::SecondOpinion,
+        Rule::Judge,
+        Rule::BrokenPromise,
+        Rule::NotAskedFor,
+    ];
+
+    /// Whose rule is broken.
+    pub fn of(wrong: &Wrong) -> Rule {
+        match wrong {
+            Wrong::Refused(_) => Rule::Refused,
+            Wrong::Damage(_) => Rule::Damage,
+            Wrong::SecondOpinion(..) => Rule::SecondOpinion,
+            Wrong::Judge(..) => Rule::Judge,
+            Wrong::Promise(_) => Rule::BrokenPromise,
+            Wrong::Unasked(_) => Rule::NotAskedFor,
+        }
+    }
+
+    /// For programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Refused => "refused",
+            Rule::Damage => "damage",
+            Rule::SecondOpinion => "second-opinion",
+            Rule::Judge => "judge",
+            Rule::BrokenPromise => "broken-promise",
+            Rule::NotAskedFor => "not-asked-for",
+        }
+    }
+
+    /// In a sentence.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Rule::Refused => "After a power cut the file system cannot be mounted or read.",
+            Rule::Damage => "After a power cut the file system's structure is damaged.",
+            Rule::SecondOpinion => "After a power cut e2fsck or the kernel finds damage.",
+            Rule::Judge => "After a power cut the judge refuses the files that are there.",
+            Rule::BrokenPromise => "After a power cut something that was synced is not there.",
+            Rule::NotAskedFor => {
+                "After a power cut something is not there that the program relied on without a sync."
+            }
+        }
+    }
+}
+
+/// Where it was found.
+pub enum Source<'a> {
+    /// In states of the recorded disk; the first of them.
+    States(&'a WrongState),
+    /// By the calls alone.
+    Calls(&'a FindingByCalls),
+}
+
+/// Something that was found.
+pub struct Finding<'a> {
+    /// Where.
+    pub source: Source<'a>,
+    /// Who is against it.
+    pub rule: Rule,
+    /// The same in every run: of what is wrong, and of what else is wrong for the same reason.
+    pub fingerprints: Vec<String>,
+    /// What is wrong, without what differs from state to state.
+    pub title: String,
+    /// What is wrong.
+    pub what: String,
+    /// In how many states.
+    pub states: u64,
+    /// On what it can happen.
+    pub on: String,
+    /// What would help.
+    pub fix: Vec<String>,
+    /// The command that shows it, where there is one.
+    pub show: Option<String>,
+    /// It is in the baseline.
+    pub known: bool,
+}
+
+/// What findings are made of.
+pub struct Sources<'a> {
+    /// What it was recorded on.
+    pub setup: &'a Setup,
+    /// What the states have shown.
+    pub outcome: &'a ExplorationReport,
+    /// What the calls alone have.
+    pub by_calls: Option<&'a ModelReports>,
+}
+
+impl<'a> Sources<'a> {
+    /// All findings; `knows` says of a finding's fingerprints whether it is a known one.
+    pub fn findings(&self, knows: &dyn Fn(&[String]) -> bool) -> Vec<Finding<'a>> {
+        let by_calls: Vec<Finding<'a>> =
+            self.by_calls.iter().flat_map(|of| &of.findings).map(|f| self.of_calls(f)).collect();
+        let groups = grouped(&self.outcome.findings).into_iter();
+        let mut all: Vec<Finding<'a>> = groups
+            .filter_map(|(what, first, states)| self.of_states(what, first, states))
+            .collect();
+        for finding in &mut all {
+            // What keeps it by the calls keeps it on this disk, too.
+            let same =
+                |other: &&Finding<'_>| (other.rule, &other.title) == (finding.rule, &finding.title);
+            finding.fix = by_calls.iter().find(same).map_or(Vec::new(), |same| same.fix.clone());
+        }
+        all.extend(by_calls);
+        for finding in &mut all {
+            finding.known = knows(&finding.fingerprints);
+        }
+        all
+    }
+
+    fn of_states(&self, what: String, first: &'a WrongState, states: u64) -> Option<Finding<'a>> {
+        let wrong = first.wrong.first()?;
+        Some(Finding {
+            source: Source::States(first),
+            rule: Rule::of(wrong),
+            fingerprints: vec![fingerprint_of("states", wrong)],
+            title: wrong.kind(),
+            what,
+            states,
+            on: self.setup.in_words(),
+            fix: Vec::new(),
+            show: None,
+            known: false,
+        })
+    }
+
+    fn of_calls(&self, finding: &'a FindingByCalls) -> Finding<'a> {
+        let from = format!("calls {}", finding.model.name());
+        let all = std::iter::once(&finding.wrong).chain(&finding.also);
+        let mut fingerprints: Vec<String> = all.map(|w| fingerprint_of(&from, w)).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        fingerprints.retain(|fingerprint| seen.insert(fingerprint.clone()));
+        let on: Vec<Model> =
+            finding.wrong_on.iter().copied().filter(|model| *model != Model::Posix).collect();
+        Finding {
+            source: Source::Calls(finding),
+            rule: Rule::of(&finding.wrong),
+            fingerprints,
+            title: finding.wrong.kind(),
+            what: finding.wrong.what(),
+            states: finding.states,
+            on: match on.is_empty() {
+                true => "a file system that keeps what POSIX promises and no more".into(),
+                false => listed(&on),
+            },
+            fix: finding.fix(),
+            show: None,
+            known: false,
+        }
+    }
+}
+
+/// Of what is wrong; `from`: found in which way.
+fn fingerprint_of(from: &str, wrong: &Wrong) -> String {
+    fingerprint::of(&[from, Rule::of(wrong).name(), &wrong.kind()])
+}
+
+impl Finding<'_> {
+    /// What it is recognised by.
+    pub fn fingerprint(&self) -> &str {
+        self.fingerprints.first().map_or("", String::as_str)
+    }
+
+    /// Sets the command that shows it, where there is a recording.
+    pub fn show_by(&mut self, recording: Option<&Path>, fs: Fs, judge: Option<&Command>) {
+        if let Source::States(first) = self.source {
+            self.show = recording.map(|path| show_command(path, first.state, fs, judge));
+        }
+    }
+
+    /// In one sentence.
+    pub fn message(&self) -> String {
+        let fix = match &self.fix[..] {
+            [] => String::new(),
+            fix => format!("; to fix it, {}", fix.join(" and ")),
+        };
+        harmless(&format!("After a power cut on {}: {}{fix}", self.on, self.what))
+    }
+
+    /// All that is known of it, in lines.
+    pub fn details(&self, run: &ProgramRun) -> String {
+        let mut lines = vec![self.what.clone()];
+        match self.source {
+            Source::States(first) => {
+                let states = counted(self.states, "state");
+                lines.push(format!("{states} on {}, the first is {}", self.on, first.state));
+            }
+            Source::Calls(finding) => lines.extend(finding.lines(run)),
+        }
+        if let (Source::States(_), false) = (&self.source, self.fix.is_empty()) {
+            lines.push(format!("to fix it, {}", self.fix.join(" and ")));
+        }
+        lines.extend(self.show.clone());
+        lines.push(format!("fingerprint {}", self.fingerprint()));
+        harmless(&lines.join("\n"))
+    }
+}

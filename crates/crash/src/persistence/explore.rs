@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use steadfast_devices::filter::record::Moment;
+
 use super::model::{Model, StepOrder, StepSet};
 use super::states::{self, Instant, Survivors};
 use super::steps::{Steps, Sync};
@@ -95,6 +97,7 @@ impl ModelExploration<'_> {
         let steps = Steps::of(&self.run.calls, self.base, model.halves_renames());
         let ordered = StepOrder::new(&steps, model);
         let cuts = self.instants();
+        let most = cuts.iter().map(|(_, states)| *states).max().unwrap_or(0);
         let shared = Mutex::new(Progress::default());
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -106,7 +109,7 @@ impl ModelExploration<'_> {
                         if stop.load(Ordering::Relaxed) {
                             break;
                         }
-                        self.cut(&ordered, number, *cut, more, &shared);
+                        self.cut(&ordered, (number, most), *cut, more, &shared);
                         if !go_on(number as f64 / cuts.len() as f64) {
                             stop.store(true, Ordering::Relaxed);
                         }
@@ -123,34 +126,43 @@ impl ModelExploration<'_> {
         report
     }
 
-    /// Instants between which something has happened, most of them of calls.
-    fn instants(&self) -> Vec<Instant> {
+    /// Instants between which something has happened, most of them of calls, and how many states
+    /// each gets: in the parts that the program has named, and where it wants to be cut.
+    fn instants(&self) -> Vec<(Instant, usize)> {
+        let parts = self.run.parts();
         let calls = self.run.calls.iter();
         let calls = calls.flat_map(|call| [Some(call.started), call.returned]).flatten();
         let lines = self.run.lines.iter().map(|line| line.printed);
-        let mut moments: BTreeMap<u64, Instant> = BTreeMap::new();
-        for mut at in calls.chain(lines) {
-            at.tick += 1;
-            moments.insert(at.tick, Instant { at, printed: self.run.printed_before(at.tick) });
-        }
-        let all: Vec<Instant> = moments.into_values().collect();
+        let after = |at: Moment| Moment { tick: at.tick + 1, ..at };
+        let ends: BTreeMap<u64, Moment> =
+            calls.chain(lines).map(after).map(|at| (at.tick, at)).collect();
+        let all: Vec<Moment> = ends.into_values().filter(|at| parts.has(at.tick)).collect();
         let most = self.cuts.max(1);
-        if all.len() <= most {
-            return all;
-        }
-        // The last one is always one of them.
-        (1..=most).map(|n| all[n * all.len() / most - 1]).collect()
+        let drawn = match all.len() <= most {
+            true => all,
+            // The last one is always one of them.
+            false => (1..=most).map(|n| all[n * all.len() / most - 1]).collect(),
+        };
+        let dense = usize::try_from(parts.states(self.states as u64)).unwrap_or(self.states);
+        let drawn = drawn.into_iter().map(|at| (at, self.states));
+        // Those that were asked for come last, and count.
+        let chosen: BTreeMap<u64, (Moment, usize)> = drawn
+            .chain(parts.cuts.iter().map(|at| (*at, dense)))
+            .map(|(at, states)| (at.tick, (at, states)))
+            .collect();
+        let instant = |at: Moment| Instant { at, printed: self.run.printed_before(at.tick) };
+        chosen.into_values().map(|(at, states)| (instant(at), states)).collect()
     }
 
     fn cut(
         &self,
         ordered: &StepOrder<'_>,
-        number: usize,
-        cut: Instant,
+        (number, states_of_each): (usize, usize),
+        (cut, states): (Instant, usize),
         more: &[Sync],
         shared: &Mutex<Progress>,
     ) {
-        let sets = states::at(ordered, cut, more, self.states, self.seed);
+        let sets = states::at(ordered, cut, more, states, self.seed);
         // What all of them begin with is done once.
         let first = |place: usize| sets.iter().all(|set| set[place]);
         let common = (0..ordered.steps.all.len()).take_while(|place| first(*place)).count();
@@ -158,7 +170,7 @@ impl ModelExploration<'_> {
         ordered.steps.all[..common].iter().for_each(|step| before.take(&step.effect));
         lock(shared).report.cuts += 1;
         for (place, chosen) in sets.into_iter().enumerate() {
-            let state = (number * self.states + place) as u64;
+            let state = (number * states_of_each + place) as u64;
             let tree = tree_from(before.clone(), ordered, &chosen, common);
             let key = (tree.digest(), self.age(cut));
             let known = {

@@ -1,6 +1,14 @@
 //! Programs under power cuts: `steadfast crash run` finds what they forget, and nothing else.
 //! As root, on a kernel with FUSE: otherwise the tests say SKIPPED.
 
+#[path = "crash/control.rs"]
+mod control;
+#[path = "crash/control_bad.rs"]
+mod control_bad;
+#[path = "crash/failing.rs"]
+mod failing;
+#[path = "crash/helpers.rs"]
+mod helpers;
 #[path = "crash/kernel.rs"]
 mod kernel;
 #[path = "crash/kinds.rs"]

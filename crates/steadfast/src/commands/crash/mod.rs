@@ -1,15 +1,18 @@
 //! `steadfast crash`: programs under power cuts.
 
 pub mod cli;
+mod control;
 mod devices;
 mod kernel;
 mod lab;
 mod models;
 mod on_stack;
+mod output;
 mod own;
 mod prepare;
 mod printed;
 mod program;
+mod reactions;
 mod report;
 mod run;
 mod saved;

@@ -15,6 +15,7 @@ use steadfast_crash::program::{Command, ProgramRun};
 
 use super::models::ModelReports;
 use super::program::ProgramEnd;
+use super::reactions::ReactionReport;
 use super::setup::{Fs, Setup};
 use crate::document;
 use crate::terminal::{Harmless, WrappedOutput};
@@ -51,6 +52,8 @@ pub struct Report<'a> {
     pub decisive: Option<&'a Decisive>,
     /// What the calls alone may leave.
     pub by_calls: Option<&'a ModelReports>,
+    /// What the program said and asked for, and what it did when calls of its own failed.
+    pub reactions: &'a ReactionReport,
 }
 
 impl Report<'_> {
@@ -116,7 +119,7 @@ pub fn in_numbers(run: &ProgramRun) -> String {
         "{:.3} s, {}, {}; {} ({}), {}",
         totals.time.as_secs_f64(),
         counted(run.own_calls() as u64, "call"),
-        counted(run.lines.len() as u64, "printed line"),
+        counted(run.lines.iter().filter(|line| !line.marked).count() as u64, "printed line"),
         counted(totals.writes, "write"),
         bytes(totals.bytes),
         match totals.flushes {
@@ -164,6 +167,7 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
     let out = &mut Harmless::text(WrappedOutput::new(out));
     of_states(report, out)?;
+    report.reactions.text(report.run, out)?;
     report.by_calls.map_or(Ok(()), |by_calls| by_calls.text(report.run, out))
 }
 
@@ -311,6 +315,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         "not_measured": report.unmeasured(),
         "findings": findings,
         "by_calls": report.by_calls.map(|by_calls| by_calls.json(run)),
+        "control": report.reactions.json(run),
         "decisive": report.decisive.map(ToString::to_string),
         "recording": report.recording.map(|path| path.display().to_string()),
     });

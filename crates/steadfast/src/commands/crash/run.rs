@@ -20,6 +20,7 @@ use super::models;
 use super::own::{self, OwnRun};
 use super::printed::LineOutput;
 use super::program::Watch;
+use super::reactions::ReactionReport;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
@@ -87,7 +88,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         }
         left => left.map_err(not_judged)?,
     };
-    let OwnRun { mut run, tree, ended } = left;
+    let OwnRun { mut run, tree, ended, never_came } = left;
     let (answered, left_out) = (watch.answered, watch.left_out);
     drop(shown);
     run = setup.on_media(run);
@@ -124,6 +125,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         let lines = counted(left_out, "line");
         outcome.unmeasured.insert(format!("{lines} of the program, which printed too much"));
     }
+    outcome.unmeasured.extend(never_came);
+    let reactions = ReactionReport::of(&run, judge.is_some());
+    outcome.unmeasured.extend(reactions.unmeasured());
     let stopped = !go_on();
     let decisive = match first(&exploration, &outcome) {
         Some((state, base)) if !stopped => {
@@ -155,7 +159,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let exposed = exposed.filter(|_| !stopped).unwrap_or_default();
     bar.finish();
     let found_by_calls = by_calls.as_ref().is_some_and(|of| !of.findings.is_empty());
-    let found = !outcome.findings.is_empty() || found_by_calls;
+    let found = !outcome.findings.is_empty() || found_by_calls || reactions.is_wrong();
     let recording = match (&args.record, !found) {
         (Some(path), _) if saved.as_ref().is_some_and(Result::is_ok) => Some(path.clone()),
         (_, true) => None,
@@ -180,6 +184,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         recording: recording.as_deref(),
         decisive: decisive.as_ref(),
         by_calls: by_calls.as_ref(),
+        reactions: &reactions,
     };
     stops::end_with_signals();
     // What was found counts, whoever reads it.

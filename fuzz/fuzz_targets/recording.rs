@@ -7,7 +7,7 @@ use steadfast_crash::program::file::{load, save};
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_fuzz::input::InMemory;
 
-const HEAD: &[u8] = b"steadfast crash\n\x04\0\0\0";
+const HEAD: &[u8] = b"steadfast crash\n\x06\0\0\0";
 
 pub fn run(input: &[u8]) {
     let mut bytes = [HEAD, input].concat();

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 23] = [
+const NEEDED: [(&str, &str); 26] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -27,6 +27,10 @@ const NEEDED: [(&str, &str); 23] = [
     ("time", "time"),
     ("systemd-analyze", "systemd"),
     ("python3", "python3"),
+    // With setuptools, which makes wheels.
+    ("pip3", "python3-pip"),
+    ("pytest-3", "python3-pytest"),
+    ("go", "golang-go"),
     ("zstd", "zstd"),
     // Reads what IOzone's -b writes.
     ("runxlrd", "python3-xlrd"),

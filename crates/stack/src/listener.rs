@@ -3,6 +3,7 @@
 //! Each says one thing (`Talk`) and gets one answer. At the control sockets of the host
 //! ([`Server`](crate::server::Server)) and of mounts that is a line of JSON each, and only the
 //! process's own user (mode 0600) and root may connect; the peer's credentials are checked too.
+//! Where lines of text are spoken, a caller may go on over the same connection.
 //! [`Metrics`](crate::metrics::Metrics) are asked for here as well, also over TCP.
 
 use std::collections::BTreeMap;
@@ -63,6 +64,9 @@ fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
     callers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Answers a line of text, without its end, with another one.
+pub type LineHandler = dyn Fn(&[u8]) -> String + Send + Sync;
+
 /// Answers a request: a line of any bytes.
 pub type Handler = dyn Fn(&[u8]) -> Value + Send + Sync;
 
@@ -80,6 +84,8 @@ pub(crate) struct Talk {
     pub busy: Vec<u8>,
     /// The answer to another user; `None`: anybody may ask.
     pub not_allowed: Option<Vec<u8>>,
+    /// After a whole request the caller may send another one, whenever that is.
+    pub goes_on: bool,
 }
 
 impl Talk {
@@ -93,6 +99,31 @@ impl Talk {
             answer: Box::new(move |request| line(&handler(request))),
             busy: refused(RefusalKind::Busy, BUSY),
             not_allowed: Some(refused(RefusalKind::Refused, NOT_ALLOWED)),
+            goes_on: false,
+        }
+    }
+
+    /// Lines of text of so many bytes, with this process's own user and root. Lines that were sent
+    /// together are answered together.
+    fn of_text(line_max: u64, handler: Arc<LineHandler>) -> Talk {
+        let too_long = format!("error what is sent at once has at most {line_max} bytes");
+        let answer = move |request: &[u8]| {
+            let lines = request.split_inclusive(|byte| *byte == b'\n');
+            // Of a line without an end nobody knows what was to follow.
+            let one = |line: &[u8]| match line.strip_suffix(b"\n") {
+                Some(line) => handler(line.strip_suffix(b"\r").unwrap_or(line)) + "\n",
+                None if request.len() as u64 >= line_max => format!("{too_long}\n"),
+                None => "error the line has no end\n".into(),
+            };
+            lines.map(one).collect::<String>().into_bytes()
+        };
+        Talk {
+            request_max: line_max,
+            is_whole: |request| request.last() == Some(&b'\n'),
+            answer: Box::new(answer),
+            busy: format!("error {BUSY}\n").into_bytes(),
+            not_allowed: Some(format!("error {NOT_ALLOWED}\n").into_bytes()),
+            goes_on: true,
         }
     }
 }
@@ -114,6 +145,20 @@ impl Listener {
         handler: Arc<Handler>,
     ) -> std::io::Result<Listener> {
         Listener::serve(listener.into(), Some(path), Talk::of_lines(handler))
+    }
+
+    /// Answers the lines of every accepted caller with `handler`, as long as it sends some: lines of
+    /// `line_max` bytes.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub fn open_text(
+        listener: UnixListener,
+        path: &Path,
+        line_max: u64,
+        handler: Arc<LineHandler>,
+    ) -> std::io::Result<Listener> {
+        Listener::serve(listener.into(), Some(path), Talk::of_text(line_max, handler))
     }
 
     /// The same of another way to talk, at a socket that has a file or not.
@@ -203,34 +248,51 @@ fn serve_connection(connection: OwnedFd, talk: &Arc<Talk>, callers: &Arc<Mutex<C
     }
     let connection = Arc::new(connection);
     all.last += 1;
-    let number = all.last;
+    let mut number = all.last;
     all.silent.insert(number, Arc::clone(&connection));
     drop(all);
     let (talk, of) = (Arc::clone(talk), Arc::clone(callers));
     let converse = move || {
-        // What was sent before the caller has ended it need not be a whole request.
-        let until = || Some(Instant::now() + TIMEOUT);
-        let asked = receive_whole(&*connection, until(), talk.request_max, talk.is_whole);
-        {
+        loop {
+            // Who goes on may be silent until its place is needed.
+            let until = (!talk.goes_on).then(|| Instant::now() + TIMEOUT);
+            // What was sent before the caller has ended it need not be a whole request.
+            let asked = receive_whole(&*connection, until, talk.request_max, talk.is_whole);
+            {
+                let mut all = locked(&of);
+                if all.silent.remove(&number).is_none() {
+                    // Disconnected.
+                    return;
+                }
+                all.answered += 1;
+            }
+            let goes_on = asked.is_ok_and(|request| answered(&connection, &talk, &request));
             let mut all = locked(&of);
-            if all.silent.remove(&number).is_none() {
-                // Disconnected.
+            all.answered -= 1;
+            if !goes_on {
                 return;
             }
-            all.answered += 1;
+            all.last += 1;
+            number = all.last;
+            all.silent.insert(number, Arc::clone(&connection));
         }
-        if let Ok(request) = asked {
-            let refused = talk.not_allowed.as_ref().filter(|_| !is_allowed(&connection));
-            let answer = refused.cloned().unwrap_or_else(|| (talk.answer)(&request));
-            // A caller that does not read the answer misses it.
-            let _ = send_all(&*connection, &answer, until());
-        }
-        locked(&of).answered -= 1;
     };
     let started = std::thread::Builder::new().name("control".into()).spawn(converse);
     if started.is_err() {
         locked(callers).silent.remove(&number);
     }
+}
+
+/// Answers a request; whether the caller may go on.
+fn answered(connection: &OwnedFd, talk: &Talk, request: &[u8]) -> bool {
+    if talk.goes_on && request.is_empty() {
+        return false;
+    }
+    let refused = talk.not_allowed.as_ref().filter(|_| !is_allowed(connection));
+    let answer = refused.cloned().unwrap_or_else(|| (talk.answer)(request));
+    // A caller that does not read the answer misses it.
+    let sent = send_all(connection, &answer, Some(Instant::now() + TIMEOUT));
+    talk.goes_on && refused.is_none() && sent.is_ok() && (talk.is_whole)(request)
 }
 
 /// Whether the peer is root, or this process's own user.
@@ -271,5 +333,59 @@ mod tests {
         drop(silent);
         listener.close(Duration::from_secs(5));
         assert!(!path.exists(), "its file goes with it");
+    }
+
+    #[test]
+    fn lines_are_answered_as_long_as_they_come() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = bind_private(&path).unwrap();
+        let handler = |line: &[u8]| format!("ok {}", line.len());
+        let _listener = Listener::open_text(listener, &path, 1000, Arc::new(handler)).unwrap();
+        let mut connection = UnixStream::connect(&path).unwrap();
+        let mut answers = std::io::BufReader::new(connection.try_clone().unwrap());
+        let mut next = || {
+            let mut line = String::new();
+            answers.read_line(&mut line).unwrap();
+            line
+        };
+        for (sent, answered) in
+            [("abc\n", vec![3]), ("\r\n", vec![0]), ("a\nbc\n\n", vec![1, 2, 0])]
+        {
+            connection.write_all(sent.as_bytes()).unwrap();
+            for bytes in answered {
+                assert_eq!(next(), format!("ok {bytes}\n"), "{sent:?}");
+            }
+        }
+        // One that is too long ends the connection.
+        connection.write_all(&[b'x'; 1000]).unwrap();
+        assert_eq!(next(), "error what is sent at once has at most 1000 bytes\n");
+        assert_eq!(next(), "");
+        // Who ends in the middle of a line has not said it.
+        let mut connection = UnixStream::connect(&path).unwrap();
+        connection.write_all(b"four").unwrap();
+        connection.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        std::io::BufReader::new(connection).read_line(&mut answer).unwrap();
+        assert_eq!(answer, "error the line has no end\n");
+    }
+
+    #[test]
+    fn silent_connections_make_room_for_those_that_speak() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = bind_private(&path).unwrap();
+        let handler = |line: &[u8]| format!("ok {}", line.len());
+        let _listener = Listener::open_text(listener, &path, 1000, Arc::new(handler)).unwrap();
+        let held: Vec<_> = (0..2 * CALLERS_MAX)
+            .map(|_| {
+                let mut connection = UnixStream::connect(&path).unwrap();
+                // One that has gone on is as silent as one that never spoke.
+                connection.write_all(b"a\n").unwrap();
+                connection
+            })
+            .collect();
+        assert_eq!(ask(&path), "ok 5\n");
+        drop(held);
     }
 }

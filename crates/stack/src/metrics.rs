@@ -68,6 +68,7 @@ fn listening(
 ) -> std::io::Result<Metrics> {
     let host = Arc::downgrade(host);
     let talk = Talk {
+        goes_on: false,
         request_max: REQUEST_MAX,
         is_whole: |request| {
             let has = |end: &[u8]| request.windows(end.len()).any(|bytes| bytes == end);

@@ -7,6 +7,14 @@ mod baseline;
 mod budget;
 #[path = "crash/ci.rs"]
 mod ci;
+#[path = "crash/control.rs"]
+mod control;
+#[path = "crash/control_bad.rs"]
+mod control_bad;
+#[path = "crash/failing.rs"]
+mod failing;
+#[path = "crash/helpers.rs"]
+mod helpers;
 #[path = "crash/kernel.rs"]
 mod kernel;
 #[path = "crash/kinds.rs"]

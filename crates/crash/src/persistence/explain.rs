@@ -225,7 +225,8 @@ impl ModelExploration<'_> {
 }
 
 fn before_line(line: &Line) -> String {
-    format!("before it prints '{}'", shown(&line.text))
+    let says = if line.marked { "marks" } else { "prints" };
+    format!("before it {says} '{}'", shown(&line.text))
 }
 
 /// A file that was there before was cut or written over, and not all of that is there.

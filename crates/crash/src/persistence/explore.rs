@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use steadfast_devices::filter::record::Moment;
+
 use super::model::{Model, StepOrder, StepSet};
 use super::states::{self, Instant, Survivors};
 use super::steps::{Steps, Sync};
@@ -152,6 +154,7 @@ impl ModelExploration<'_> {
         let ordered = StepOrder::new(&steps, model);
         let cuts = self.instants();
         let parts = parts(cuts.len());
+        let most = cuts.iter().map(|(_, states)| *states).max().unwrap_or(0);
         let whole = Mutex::new(vec![0; cuts.len()]);
         let shared = Mutex::new(Progress::default());
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -163,7 +166,7 @@ impl ModelExploration<'_> {
                         let Some((number, part)) = parts.get(number).copied() else { break };
                         let done = next.load(Ordering::Relaxed) as f64 / parts.len() as f64;
                         let go_on = || go_on(done.min(1.0)) && !stop.load(Ordering::Relaxed);
-                        let which = (number, cuts[number], part);
+                        let which = ((number, most), cuts[number], part);
                         if !self.cut(&ordered, which, more, &shared, &go_on) {
                             stop.store(true, Ordering::Relaxed);
                             break;
@@ -192,35 +195,44 @@ impl ModelExploration<'_> {
         report
     }
 
-    /// Instants between which something has happened, most of them of calls.
-    fn instants(&self) -> Vec<Instant> {
+    /// Instants between which something has happened, most of them of calls, and how many states
+    /// each gets: in the parts that the program has named, and where it wants to be cut.
+    fn instants(&self) -> Vec<(Instant, usize)> {
+        let parts = self.run.parts();
         let calls = self.run.calls.iter();
         let calls = calls.flat_map(|call| [Some(call.started), call.returned]).flatten();
         let lines = self.run.lines.iter().map(|line| line.printed);
-        let mut moments: BTreeMap<u64, Instant> = BTreeMap::new();
-        for mut at in calls.chain(lines) {
-            at.tick += 1;
-            moments.insert(at.tick, Instant { at, printed: self.run.printed_before(at.tick) });
-        }
-        let all: Vec<Instant> = moments.into_values().collect();
+        let after = |at: Moment| Moment { tick: at.tick + 1, ..at };
+        let ends: BTreeMap<u64, Moment> =
+            calls.chain(lines).map(after).map(|at| (at.tick, at)).collect();
+        let all: Vec<Moment> = ends.into_values().filter(|at| parts.has(at.tick)).collect();
         let most = self.cuts.max(1);
-        if all.len() <= most {
-            return all;
-        }
-        // The last one is always one of them.
-        (1..=most).map(|n| all[n * all.len() / most - 1]).collect()
+        let drawn = match all.len() <= most {
+            true => all,
+            // The last one is always one of them.
+            false => (1..=most).map(|n| all[n * all.len() / most - 1]).collect(),
+        };
+        let dense = usize::try_from(parts.states(self.states as u64)).unwrap_or(self.states);
+        let drawn = drawn.into_iter().map(|at| (at, self.states));
+        // Those that were asked for come last, and count.
+        let chosen: BTreeMap<u64, (Moment, usize)> = drawn
+            .chain(parts.cuts.iter().map(|at| (*at, dense)))
+            .map(|(at, states)| (at.tick, (at, states)))
+            .collect();
+        let instant = |at: Moment| Instant { at, printed: self.run.printed_before(at.tick) };
+        chosen.into_values().map(|(at, states)| (instant(at), states)).collect()
     }
 
     /// Judges the sets of an instant, which has this number; whether it did all of that.
     fn cut(
         &self,
         ordered: &StepOrder<'_>,
-        (number, cut, part): (usize, Instant, Part),
+        ((number, states_of_each), (cut, states), part): ((usize, usize), (Instant, usize), Part),
         more: &[Sync],
         shared: &Mutex<Progress>,
         go_on: &dyn Fn() -> bool,
     ) -> bool {
-        let sets = states::at(ordered, cut, more, self.states, self.seed);
+        let sets = states::at(ordered, cut, more, states, self.seed);
         // What all of them begin with is done once.
         let first = |place: usize| sets.iter().all(|set| set[place]);
         let common = (0..ordered.steps.all.len()).take_while(|place| first(*place)).count();
@@ -233,7 +245,7 @@ impl ModelExploration<'_> {
             if !go_on() {
                 return false;
             }
-            let state = (number * self.states + place) as u64;
+            let state = (number * states_of_each + place) as u64;
             let tree = tree_from(before.clone(), ordered, &chosen, common);
             let key = (tree.digest(), self.age(cut));
             let known = {

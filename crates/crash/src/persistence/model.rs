@@ -260,7 +260,8 @@ impl<'s> StepOrder<'s> {
     /// Whether a sync makes a step durable.
     fn keeps(&self, sync: &Sync, place: usize) -> bool {
         let step = &self.steps.all[place];
-        let before = step.started < sync.began && step.returned < sync.began;
+        let before =
+            step.started < sync.began && step.returned < sync.began && sync.began < step.lost_from;
         let own = matches!(sync.of, SyncScope::Write(call) if call == step.call);
         (before || own) && self.makes_durable(sync.of, &step.effect, step.call)
     }

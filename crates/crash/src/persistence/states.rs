@@ -15,6 +15,8 @@ const FEW: usize = 9;
 const ALL_MAX: usize = 13;
 /// Sets that are drawn, beside those by rule.
 const DRAWN: usize = 16;
+/// Where there is room for more than that: of so many sets one is drawn.
+const DRAWN_OF: usize = 6;
 
 /// An instant at which the power may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +69,8 @@ fn beside(
     let everything: StepSet = (0..all.len()).map(|place| place < begun).collect();
     sets.add(everything.clone());
     sets.add(kept.clone());
-    if open.len() <= FEW {
+    // With more room all sets of more steps are made, and more are drawn.
+    if open.len() <= FEW.max(most.max(1).ilog2() as usize) {
         subsets(&kept, &open).for_each(|chosen| sets.add(chosen));
         return sets.made;
     }
@@ -96,7 +99,7 @@ fn beside(
     for call in calls.iter().rev() {
         sets.only(|place| all[place].call <= *call);
     }
-    for _ in 0..DRAWN {
+    for _ in 0..DRAWN.max(most / DRAWN_OF) {
         let percent = [25, 50, 75][rng.below(3) as usize];
         let mut chosen = kept.clone();
         open.iter().for_each(|place| chosen[*place] = rng.percent(percent));

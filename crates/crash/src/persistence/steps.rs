@@ -184,6 +184,8 @@ pub struct Step {
     pub started: u64,
     /// The tick at which the call had returned.
     pub returned: u64,
+    /// The tick from which on no sync makes it durable: one of its file was made to fail.
+    pub lost_from: u64,
     /// What it does.
     pub effect: Effect,
 }
@@ -241,6 +243,9 @@ impl Steps {
         let again = HashMap::new();
         let mut taking = StepList { steps, now: base, again, halves, call: 0, times: (0, 0) };
         for ((place, call), returned) in calls.iter().enumerate().zip(returns(calls)) {
+            if call.loses_data() {
+                taking.lost(call);
+            }
             if !call.failed {
                 taking.call = place;
                 taking.times =
@@ -269,7 +274,20 @@ impl StepList {
     fn step(&mut self, effect: Effect) {
         self.now.take(&effect);
         let (started, returned) = self.times;
-        self.steps.all.push(Step { call: self.call, started, returned, effect });
+        let (call, lost_from) = (self.call, u64::MAX);
+        self.steps.all.push(Step { call, started, returned, lost_from, effect });
+    }
+
+    /// A sync has failed: what was written to its file and is not durable yet stays so. Linux takes
+    /// the pages for clean, and a later sync leaves them out; one that is written again goes out
+    /// whole. (A later sync may keep the size.)
+    fn lost(&mut self, sync: &Call) {
+        let (lost_from, of) = (sync.started.tick, self.file(sync.ino));
+        for step in &mut self.steps.all {
+            if matches!(step.effect, Effect::Data { file, .. } if file == of) {
+                step.lost_from = step.lost_from.min(lost_from);
+            }
+        }
     }
 
     fn synced(&mut self, of: SyncScope) {
@@ -456,7 +474,7 @@ impl StepList {
 }
 
 /// A file's name for people: the last path by which a call knew it.
-pub(super) fn name_of(calls: &[Call], file: u64) -> String {
+pub(crate) fn name_of(calls: &[Call], file: u64) -> String {
     let named = calls.iter().rev().find(|call| call.ino == file && !call.path.is_empty());
     named.map_or_else(
         || format!("inode {}", number_of(file).0),

@@ -8,6 +8,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::{Digest, PackedBytes};
 use steadfast_vfs::{Attr, Fallocate, Ino};
 
+use super::faults::FaultError;
 use crate::account::{Action, Operation};
 use crate::tree::{Contents, shown};
 
@@ -178,6 +179,8 @@ pub struct Call {
     pub returned: Option<Moment>,
     /// It returned an error.
     pub failed: bool,
+    /// Somebody has asked for that error.
+    pub injected: Option<FaultError>,
     /// The file that it was about, by its number and generation (`file_id`); 0 where there is none.
     pub ino: u64,
     /// The file that lost the name `other` to it.
@@ -219,6 +222,7 @@ impl Call {
             started,
             returned,
             failed: false,
+            injected: None,
             ino: 0,
             replaced: 0,
             path: path.as_bytes().to_vec(),
@@ -245,6 +249,12 @@ impl Call {
                 Call { offset, ..plain(CallKind::Fallocate) }
             }
         }
+    }
+
+    /// Whether it was a sync of a file that was made to fail: what the file has not made durable by
+    /// then, a later sync does not either.
+    pub(crate) fn loses_data(&self) -> bool {
+        self.injected.is_some() && matches!(self.kind, CallKind::Fsync | CallKind::Fdatasync)
     }
 
     /// Whether it may have had its effect after a tick.

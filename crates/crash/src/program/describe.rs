@@ -8,7 +8,7 @@ use steadfast_devices::filter::record::{Action, Event};
 use steadfast_runtime::Nanos;
 use steadfast_vfs::FileType;
 
-use super::{Names, Origin, ProgramRun, Tree, shown};
+use super::{BEGIN, CUT, END, Names, Origin, ProgramRun, Tree, shown};
 use crate::explore::Decisive;
 use crate::states::State;
 
@@ -40,8 +40,17 @@ pub fn print_calls(
     });
     let lines = run.lines[..run.printed_before(tick)].iter();
     let lines =
-        lines.map(|l| (l.printed, format!("printed: {}", String::from_utf8_lossy(&l.text))));
-    let mut all: Vec<_> = calls.chain(lines).collect();
+        lines.map(|l| (l.printed, format!("{}: {}", l.how(), String::from_utf8_lossy(&l.text))));
+    let named = run.recording.notes_before(tick).iter().filter_map(|note| {
+        let what = match note.label {
+            CUT => "asked for a cut here",
+            BEGIN => "a part begins that is to be explored",
+            END => "the part ends",
+            _ => return None,
+        };
+        Some((note.moment, what.to_owned()))
+    });
+    let mut all: Vec<_> = calls.chain(lines).chain(named).collect();
     all.sort_by_key(|(moment, _)| moment.tick);
     writeln!(out, "\nThe last that happened before:")?;
     for (moment, what) in &all[all.len().saturating_sub(most)..] {

@@ -190,9 +190,8 @@ impl ExploreProgress {
 impl<'a> Exploration<'a> {
     /// The states, in order.
     pub fn cuts(&self) -> States<'a> {
-        let run = self.run;
-        let by_lines = self.by_lines;
-        States::new(&run.bases, &run.recording, self.plan.choice())
+        let (run, by_lines) = (self.run, self.by_lines);
+        run.states(self.plan.choice(), run.dense(self.plan.bound))
             .with_age(move |tick| age(run, by_lines, tick))
     }
 

@@ -16,7 +16,7 @@ use steadfast_statistics::{Percentile, nearest_rank};
 use super::calls::{Call, CallKind, Origin, file_id, returns};
 use super::{ProgramRun, recover};
 use crate::explore::System;
-use crate::states::{Choice, StateBound, States};
+use crate::states::{Choice, StateBound};
 use crate::tree::{Contents, Node, Tree};
 
 /// What one cut takes at the worst.
@@ -31,12 +31,12 @@ pub struct CutExposure {
 }
 
 /// A write whose bytes nobody has changed since.
-struct Live {
+pub(super) struct Live {
     /// The program's call in the list.
-    call: usize,
+    pub call: usize,
     offset: u64,
-    contents: Contents,
-    returned: Option<Moment>,
+    pub contents: Contents,
+    pub returned: Option<Moment>,
 }
 
 impl Live {
@@ -58,14 +58,8 @@ pub fn exposure(
         return Some(Vec::new());
     }
     let bound = StateBound { states: 1, combinations: 0, drawn: 0, ..StateBound::default() };
-    let worst = States::new(&run.bases, &run.recording, Choice { bound, ..choice });
-    let mut account = ExposureAccount {
-        calls: &run.calls,
-        returns: returns(&run.calls),
-        next: 0,
-        live: BTreeMap::new(),
-        gone: BTreeSet::new(),
-    };
+    let worst = run.states(Choice { bound, ..choice }, bound);
+    let mut account = ExposureAccount::new(&run.calls);
     let mut last = LastTree::nothing();
     let mut exposed = Vec::new();
     for state in worst.with_age(|tick| tick) {
@@ -105,6 +99,16 @@ impl<T> LastTree<T> {
     }
 }
 
+/// The writes of a list of calls whose bytes nobody has changed since, by files that have their
+/// names.
+pub(super) fn live_writes(calls: &[Call]) -> BTreeMap<u64, Vec<Live>> {
+    let mut account = ExposureAccount::new(calls);
+    account.advance(u64::MAX);
+    let ExposureAccount { mut live, gone, .. } = account;
+    live.retain(|file, writes| !gone.contains(file) && !writes.is_empty());
+    live
+}
+
 struct ExposureAccount<'r> {
     calls: &'r [Call],
     /// When they had returned to the program.
@@ -116,7 +120,12 @@ struct ExposureAccount<'r> {
     gone: BTreeSet<u64>,
 }
 
-impl ExposureAccount<'_> {
+impl<'r> ExposureAccount<'r> {
+    fn new(calls: &'r [Call]) -> ExposureAccount<'r> {
+        let returns = returns(calls);
+        ExposureAccount { calls, returns, next: 0, live: BTreeMap::new(), gone: BTreeSet::new() }
+    }
+
     /// Takes in the calls begun before a tick.
     fn advance(&mut self, tick: u64) {
         let new = &self.calls[self.next..];

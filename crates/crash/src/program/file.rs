@@ -24,8 +24,9 @@ use super::ProgramRun;
 use crate::error::{CrashError, Result};
 
 const MAGIC: &[u8; 16] = b"steadfast crash\n";
-/// 5: calls have their details.
-const VERSION: u32 = 5;
+/// 6: calls say whether they were made to fail, lines whether they were marked, notes what the
+/// program wants to be cut.
+const VERSION: u32 = 6;
 /// Bytes of the magic and the version.
 const HEAD: usize = MAGIC.len() + 4;
 /// Largest device in a file, in bytes: what a run of a program is recorded on is far smaller, and

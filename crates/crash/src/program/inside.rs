@@ -61,7 +61,7 @@ impl AckLog {
     pub fn say(&self, text: &[u8]) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let printed = self.log.note(LINE, [lines.len() as u64, 0, 0]);
-        lines.push(Line { printed, text: text.to_vec() });
+        lines.push(Line { printed, text: text.to_vec(), marked: false });
     }
 }
 

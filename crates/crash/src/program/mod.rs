@@ -12,6 +12,9 @@
 //!   state of each takes; [`shrink`](explore::Exploration::shrink) finds the writes that make a
 //!   state wrong, [`describe`] puts it into words.
 //!
+//! * A program may say what matters ([`RunParts`]), ask what would be lost now ([`Unsynced`]), and
+//!   let calls of its own fail ([`CallFaults`]): [`Reactions`] are what it does then.
+//!
 //! What mounts and starts programs is above this crate.
 
 mod asked;
@@ -19,15 +22,19 @@ mod calls;
 pub mod describe;
 pub mod explore;
 pub mod exposure;
+mod faults;
 pub mod file;
 pub mod inside;
 mod judge;
 mod names;
+mod parts;
 mod passes;
 mod paths;
+mod reaction;
 mod recorded;
 pub mod rules;
 pub mod side_by_side;
+mod unsynced;
 mod watched;
 
 use std::cell::RefCell;
@@ -46,9 +53,13 @@ use crate::states::{State, contents_where};
 pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference, shown};
 pub use calls::{Call, CallDetail, CallKind, Origin, RangeChange};
 pub(crate) use calls::{file_id, number_of, returns};
+pub use faults::{CallFault, CallFaults, FaultError, FaultKind, TooManyFaults};
 pub use judge::{AskedOnce, Command, Judgement, Judges, RecoveredTree};
 pub use names::Names;
+pub use parts::{BEGIN, CUT, END, RunParts};
+pub use reaction::{FalseAcknowledgement, Reactions};
 pub(crate) use recorded::Looks;
+pub use unsynced::{Unsynced, UnsyncedFile};
 pub use watched::{CALL, WatchedFs};
 
 /// Notes of printed lines in the record carry this label; the detail is the line's number.
@@ -61,6 +72,15 @@ pub struct Line {
     pub printed: Moment,
     /// Its bytes, without the line's end.
     pub text: Vec<u8>,
+    /// The program has not printed it, but said that it is an acknowledgement.
+    pub marked: bool,
+}
+
+impl Line {
+    /// How it was said.
+    pub fn how(&self) -> &'static str {
+        if self.marked { "marked" } else { "printed" }
+    }
 }
 
 /// A recorded run of a program.

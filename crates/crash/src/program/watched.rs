@@ -18,6 +18,7 @@ use steadfast_vfs::{
 
 use super::asked::{OngoingWrites, Request};
 use super::calls::{Call, CallDetail, CallKind, Origin, file_id, number_of};
+use super::faults::{CallFaults, FaultKind};
 use super::paths::{Path, Paths};
 use crate::tree::{Contents, contents_of};
 
@@ -39,6 +40,7 @@ pub struct WatchedFs {
     next: Arc<dyn FileSystem>,
     log: RecordLog,
     seen: Mutex<CallTrace>,
+    faults: CallFaults,
 }
 
 /// What is known of a call before it is made.
@@ -63,12 +65,33 @@ fn made(attr: &Attr) -> CallDetail {
 impl WatchedFs {
     /// Notes the calls to `next`, in the order of `log`.
     pub fn new(next: Arc<dyn FileSystem>, log: &RecordLog) -> WatchedFs {
-        WatchedFs { next, log: log.clone(), seen: Mutex::default() }
+        let (seen, faults) = (Mutex::default(), CallFaults::default());
+        WatchedFs { next, log: log.clone(), seen, faults }
     }
 
     /// The calls noted so far, in the order in which they were made.
     pub fn calls(&self) -> Vec<Call> {
         self.seen.lock().calls.clone()
+    }
+
+    /// What `read` makes of the calls noted so far. The program waits meanwhile.
+    pub fn with_calls<T>(&self, read: impl FnOnce(&[Call]) -> T) -> T {
+        read(&self.seen.lock().calls)
+    }
+
+    /// The failures that wait for their calls.
+    pub fn faults(&self) -> &CallFaults {
+        &self.faults
+    }
+
+    /// The failure that somebody has asked for this call. The call is not passed on.
+    fn fault(&self, kind: FaultKind, number: usize) -> Option<FsError> {
+        let mut seen = self.seen.lock();
+        // OK to index: calls are never removed.
+        let call = &mut seen.calls[number];
+        let is_known = call.origin != Origin::Kernel && !call.unplaced;
+        call.injected = is_known.then(|| self.faults.next(kind, &call.path)).flatten();
+        call.injected.map(FsError::from)
     }
 
     fn path(&self, ino: Ino) -> Path {
@@ -210,7 +233,9 @@ impl WatchedFs {
         // The kernel's own sync after a write promises that write, not the file.
         let whole = self.seen.lock().calls[number].origin == Origin::Program;
         let contents = ino.filter(|_| whole).and_then(|ino| self.holds(ino));
-        let answer = call();
+        // The kernel's own sync after a write fails with the write.
+        let fault = (whole && kind != CallKind::Sync).then(|| self.fault(FaultKind::Fsync, number));
+        let answer = fault.flatten().map_or_else(call, Err);
         drop(in_call);
         self.end(number, answer.is_err(), |call, _| call.contents = contents);
         answer
@@ -240,7 +265,7 @@ impl WatchedFs {
             let (origin, asked_for) = asked.write(&request, fh, (from, len), place);
             (origin, durable && asked_for)
         });
-        let answer = call();
+        let answer = self.fault(FaultKind::Write, number).map_or_else(call, Err);
         drop(in_call);
         let written = answer.as_ref().copied().unwrap_or(0);
         if written < data.len() {

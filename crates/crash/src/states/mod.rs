@@ -22,7 +22,7 @@ mod trial;
 mod uncertainty;
 pub mod versions;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{AtCrashPoint, DeviceId, Event, Media, Moment, Recording};
@@ -96,6 +96,8 @@ pub struct States<'r> {
     ages: Box<dyn Fn(u64) -> u64 + Send + 'r>,
     maker: Maker,
     ticks: VecDeque<u64>,
+    /// Crash points that have a bound of their own.
+    dense: (BTreeSet<u64>, StateBound),
     seen: HashSet<(u64, u128)>,
     number: u64,
     cuts: u64,
@@ -165,6 +167,7 @@ impl<'r> States<'r> {
             ages: Box::new(|_| 0),
             maker,
             ticks: ticks.into(),
+            dense: (BTreeSet::new(), choice.bound),
             seen: HashSet::new(),
             number: 0,
             cuts: 0,
@@ -176,6 +179,27 @@ impl<'r> States<'r> {
     /// for all.
     pub(crate) fn with_age(mut self, ages: impl Fn(u64) -> u64 + Send + 'r) -> Self {
         self.ages = Box::new(ages);
+        self
+    }
+
+    /// Cuts only within these parts of the run, if there are any: their first and last crash points.
+    pub(crate) fn within_parts(mut self, parts: &[(u64, u64)]) -> Self {
+        if !parts.is_empty() {
+            let mut ticks =
+                self.choice.places.ticks_within(self.recording, parts, self.choice.seed);
+            ticks.dedup();
+            self.ticks = ticks.into();
+        }
+        self
+    }
+
+    /// Cuts at these crash points too, with a bound of their own.
+    pub(crate) fn and_at(mut self, ticks: impl Iterator<Item = u64>, bound: StateBound) -> Self {
+        self.dense = (ticks.collect(), bound);
+        let both: BTreeSet<u64> = self.ticks.iter().chain(&self.dense.0).copied().collect();
+        if both.len() > self.ticks.len() {
+            self.ticks = both.into_iter().collect();
+        }
         self
     }
 
@@ -201,7 +225,8 @@ impl<'r> States<'r> {
     fn advance(&mut self) -> Option<()> {
         let tick = self.ticks.pop_front()?;
         let (moment, seed) = (self.moment(tick), self.seed(self.cuts));
-        let States { recording, choice, maker, .. } = self;
+        let bound = if self.dense.0.contains(&tick) { self.dense.1 } else { self.choice.bound };
+        let States { recording, maker, .. } = self;
         match maker {
             Maker::Trials(_) => {}
             Maker::Writes { devices, at } => {
@@ -211,13 +236,13 @@ impl<'r> States<'r> {
                 }
                 let bases = devices.iter().map(|(d, _)| (&d.base, d.settled));
                 let uncertainty = Uncertainty::at(recording, tick, bases);
-                let picks = uncertainty.picks(choice.bound, &mut Rng::new(seed)).into();
+                let picks = uncertainty.picks(bound, &mut Rng::new(seed)).into();
                 *at = Some(CrashPointCursor { moment, uncertainty, picks });
             }
             Maker::Versions { units, bases, at } => {
                 let cut_states = units.at(recording, tick);
                 let sure = units.sure(&cut_states, bases);
-                let choices = cut_states.choices(choice.bound, seed).into();
+                let choices = cut_states.choices(bound, seed).into();
                 *at = Some(VersionsAt { moment, cut_states, sure, choices });
             }
         }

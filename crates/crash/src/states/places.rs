@@ -67,6 +67,22 @@ impl CrashPoints {
         self.counted().map_or(self, |(_, places)| places(count))
     }
 
+    /// The crash points within parts of the run, ascending: what is counted is drawn there. A part
+    /// is its first and its last crash point.
+    pub(super) fn ticks_within(
+        self,
+        recording: &Recording,
+        parts: &[(u64, u64)],
+        seed: u64,
+    ) -> Vec<u64> {
+        if let CrashPoints::Sampled(count) | CrashPoints::Spread(count) = self {
+            return instants::within(recording, parts, count, seed);
+        }
+        let mut ticks = self.ticks(recording, &[], seed);
+        ticks.retain(|tick| parts.iter().any(|(from, to)| (from..=to).contains(&tick)));
+        ticks
+    }
+
     fn counted(self) -> Option<(&'static str, PointsFn)> {
         COUNTED.into_iter().find(|(_, places)| discriminant(&places(0)) == discriminant(&self))
     }

@@ -6,7 +6,7 @@ use steadfast_devices::filter::record::{Action, DeviceId, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 
-use super::super::{Call, CallDetail, CallKind, Contents, Line, Origin};
+use super::super::{Call, CallDetail, CallKind, Contents, FaultError, Line, Origin};
 use super::*;
 
 fn run() -> ProgramRun {
@@ -33,7 +33,8 @@ fn run() -> ProgramRun {
         unplaced: true,
         started,
         returned,
-        failed: false,
+        failed: true,
+        injected: Some(FaultError::NoSpace),
         ino: 12,
         replaced: 13,
         path: b"a\xff".to_vec(),
@@ -47,7 +48,7 @@ fn run() -> ProgramRun {
         about: [("fs", "ext4"), ("judge", "true")].map(|(k, v)| (k.into(), v.into())).into(),
         bases: vec![base],
         recording: log.take(),
-        lines: vec![Line { printed, text: b"done".to_vec() }],
+        lines: vec![Line { printed, text: b"done".to_vec(), marked: true }],
         calls: vec![call],
     }
 }
@@ -91,7 +92,7 @@ fn what_is_wrong_with_a_file_is_said() {
     let said = |bytes: &[u8]| parse(bytes).unwrap_err();
     assert!(said(b"").contains("no recording"));
     assert!(said(&[0; 100]).contains("no recording"));
-    for version in [1, 2, 3, 9] {
+    for version in [1, 2, 3, 5, 9] {
         let mut other = good.clone();
         other[MAGIC.len()] = version;
         let said = said(&other);

@@ -16,6 +16,8 @@ struct WriteRange {
     end: u64,
     contents: Contents,
     promised: bool,
+    /// A sync of the file was made to fail after it: a later one promises nothing of it.
+    lost: bool,
 }
 
 /// What was written to an inode.
@@ -53,9 +55,14 @@ impl Ranges {
         alone
     }
 
+    /// A sync was made to fail.
+    fn lost(&mut self) {
+        self.written.values_mut().for_each(|written| written.lost |= !written.promised);
+    }
+
     /// A sync that began at this tick has kept its promise.
     fn synced(&mut self, calls: &[Call], started: u64) {
-        for written in self.written.values_mut() {
+        for written in self.written.values_mut().filter(|written| !written.lost) {
             let returned = calls[written.place].returned;
             written.promised |= returned.is_some_and(|returned| returned.tick < started);
         }
@@ -85,15 +92,22 @@ impl History<'_> {
     /// What was written to each inode and not written over, and what of that was promised.
     fn ranges(&self) -> BTreeMap<u64, Ranges> {
         let mut inodes: BTreeMap<u64, Ranges> = BTreeMap::new();
-        for (place, call) in self.calls.iter().enumerate().filter(|(_, call)| !call.failed) {
+        for (place, call) in self.calls.iter().enumerate() {
+            if let Some(ranges) = inodes.get_mut(&call.ino).filter(|_| call.loses_data()) {
+                ranges.lost();
+            }
+            if call.failed {
+                continue;
+            }
             let (from, started) = (call.offset, call.started.tick);
             match (call.kind, call.contents) {
                 (CallKind::Write, Some(contents)) if contents.size > 0 => {
                     let ranges = inodes.entry(call.ino).or_default();
                     let end = from.saturating_add(contents.size);
                     if ranges.change(place, call, from, end) {
-                        let promised = self.kept(place);
-                        ranges.written.insert(from, WriteRange { place, end, contents, promised });
+                        let (promised, lost) = (self.kept(place), false);
+                        let range = WriteRange { place, end, contents, promised, lost };
+                        ranges.written.insert(from, range);
                     }
                 }
                 (CallKind::Truncate, _) => {
@@ -186,6 +200,14 @@ impl History<'_> {
             if !is_sync || !is_own || !self.kept(place) || sync.ino == 0 || !seen.insert(sync.ino) {
                 continue;
             }
+            if self.has_lost(sync.ino, sync.started.tick) {
+                verdict.unmeasured.insert(format!(
+                    "{}: a sync of it was made to fail: a later one promises only what was \
+                     written after that",
+                    named(sync)
+                ));
+                continue;
+            }
             let Some(held) = sync.contents else {
                 verdict.unmeasured.insert(format!(
                     "{}: too large to be read at its fsync: only what was written in this run is \
@@ -237,8 +259,13 @@ impl History<'_> {
             if node.contents() == new {
                 continue;
             }
-            let promised = self.was_synced(rename);
-            let synced = if promised { "after its fsync" } else { "without fsync" };
+            let lost = self.has_lost(rename.ino, rename.started.tick);
+            let promised = !lost && self.was_synced(rename);
+            let synced = match (promised, lost) {
+                (true, _) => "after its fsync",
+                (_, true) => "after its fsync had failed",
+                _ => "without fsync",
+            };
             let (name, now) = (shown(path), now_holds(node, new));
             let (kind, not) = match rename.replaced {
                 // What was there before, and what was synced, other rules judge.
@@ -262,6 +289,12 @@ impl History<'_> {
         self.calls.iter().any(|call| {
             call.kind == CallKind::Create && call.ino == ino && ino != 0 && !call.failed
         })
+    }
+
+    /// Whether a sync of the file was made to fail before a tick.
+    fn has_lost(&self, ino: u64, tick: u64) -> bool {
+        let fails = |call: &Call| call.loses_data() && call.ino == ino && call.started.tick < tick;
+        self.calls.iter().any(fails)
     }
 
     /// Whether the file had been synced, and not changed after that but by writes that are durable

@@ -178,7 +178,7 @@ impl History<'_> {
 }
 
 /// The directory of a path.
-fn parent(path: &[u8]) -> &[u8] {
+pub(super) fn parent(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(&[], |at| &path[..at])
 }
 

@@ -41,8 +41,14 @@ before the cut are in the file STEADFAST_PRINTED. Status 0 says that the tree is
 good. Without a judge, what all programs may expect is judged: what was synced
 is there, what was renamed over a file is whole, the file system is undamaged.
 
+A program, or its test, may say more at the socket STEADFAST_CONTROL, a line
+each: 'mark TEXT' (a promise), 'cut' (cut here, densely), 'begin' and 'end' (of
+what is explored), 'unsynced' (what would be lost now?), 'fail next fsync of
+PATH' (see docs/control.md).
+
 Exit status: 0 nothing found that --baseline does not know, 1 something found
-(each with the command that shows it), 2 used wrongly, or the test itself failed (as on a full disk), 3 not
+(each with the command that shows it), 2 used wrongly, or the test itself failed
+(as on a full disk), 3 not
 supported, 130 stopped before anything was found.
 
 Ctrl-C ends --setup, or the program, then the waiting, then the judging; what

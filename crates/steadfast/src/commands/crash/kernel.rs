@@ -8,6 +8,7 @@ use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
 use steadfast_vfs::options::choose;
 
+use super::control::{ControlPlace, RunControl};
 use super::devices::Disk;
 use super::own::OwnRun;
 use super::prepare::run_setup;
@@ -81,7 +82,10 @@ pub fn record(
     }
     let bases = running.begin().map_err(to_anyhow)?;
     let lines = AckLines::new(running.log());
-    let ended = program::run(running.path(), &lines, watch)?;
+    let control = RunControl::new(running.log(), &lines, None, running.path());
+    let control = ControlPlace::open(control)?;
+    let ended = program::run(running.path(), &lines, Some(&control), watch)?;
+    let never_came = control.close();
     let tree = tree_of(running.path());
     let (recording, taken_away) = running.end();
     if let Err(e) = taken_away {
@@ -91,7 +95,7 @@ pub fn record(
         terminal::note(&if e.is_busy() { busy } else { format!("note: {e}") });
     }
     let run = ProgramRun::new(setup.about(), bases, recording, lines.lines(), Vec::new());
-    Ok(OwnRun { run, tree, ended })
+    Ok(OwnRun { run, tree, ended, never_came })
 }
 
 fn tree_of(folder: &Path) -> Result<Tree, NoTree> {

@@ -21,6 +21,7 @@ use steadfast_host::MountFolder;
 use steadfast_setup::Blocks;
 use steadfast_vfs::FileSystem;
 
+use super::control::{ControlPlace, RunControl};
 use super::prepare::run_setup;
 use super::printed::AckLines;
 use super::program::{self, ProgramEnd, Watch};
@@ -38,6 +39,8 @@ pub struct OwnRun {
     pub tree: Result<Tree, NoTree>,
     /// How the program ended.
     pub ended: ProgramEnd,
+    /// Failures that were asked for and whose calls never came, in words.
+    pub never_came: Vec<String>,
 }
 
 /// Runs the program and records it.
@@ -68,7 +71,10 @@ pub fn record(
     let watched = Arc::new(WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
     let served = OwnMount::new(setup, Arc::clone(&watched) as Arc<dyn FileSystem>)?;
     let lines = AckLines::new(&log);
-    let ended = program::run(served.path(), &lines, watch)?;
+    let control = RunControl::new(&log, &lines, Some(&watched), served.path());
+    let control = ControlPlace::open(control)?;
+    let ended = program::run(served.path(), &lines, Some(&control), watch)?;
+    let never_came = control.close();
     let recording = log.take();
     let tree = Tree::read(&*fs).map_err(NoTree::from);
     let (calls, lines) = (watched.calls(), lines.lines());
@@ -79,7 +85,8 @@ pub fn record(
     drop(fs);
     let _ = blocks.close();
     let about = setup.about();
-    Ok(OwnRun { run: ProgramRun::new(about, bases, recording, lines, calls), tree, ended })
+    let run = ProgramRun::new(about, bases, recording, lines, calls);
+    Ok(OwnRun { run, tree, ended, never_came })
 }
 
 /// The disk and the journal that were named, as models in real time, recorded; and what they hold

@@ -1,18 +1,23 @@
-//! What the program under test prints: recorded with the device's writes, and shown.
+//! What the program under test prints or marks: recorded with the device's writes; what it prints
+//! is shown.
 //!
 //! # Invariants
 //!
 //! 1. Memory is bounded, however much is printed: after [`BYTES_MAX`] lines are counted only.
-//! 2. Showing never waits for the reader: who does not read would make a signal wait, too.
+//! 2. Lines are in the order in which they were said: a mark comes behind what was printed before.
+//! 3. Showing never waits for the reader: who does not read would make a signal wait, too.
 
 use std::io::Write;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use steadfast_crash::program::{LINE, Line};
 use steadfast_devices::filter::record::RecordLog;
+
+use super::output::OutputPipe;
+use crate::Usage;
 
 /// What fails where nobody reads what is shown, or its disk is full.
 const SHOWING: &str = "showing what the program prints";
@@ -28,6 +33,8 @@ const PIECE: usize = 4096;
 pub struct AckLines {
     log: RecordLog,
     printed: Arc<Mutex<PrintedLines>>,
+    /// Where they come from.
+    pipe: Arc<OnceLock<Weak<OutputPipe>>>,
 }
 
 #[derive(Default)]
@@ -97,7 +104,7 @@ fn piece_of(text: &[u8]) -> usize {
 impl AckLines {
     /// None yet.
     pub fn new(log: &RecordLog) -> Self {
-        AckLines { log: log.clone(), printed: Arc::default() }
+        AckLines { log: log.clone(), printed: Arc::default(), pipe: Arc::default() }
     }
 
     /// Those that are kept so far.
@@ -115,9 +122,41 @@ impl AckLines {
         self.lock().is_over = true;
     }
 
+    /// Where what is printed comes from; it is let go by who reads it.
+    pub fn come_from(&self, pipe: &Arc<OutputPipe>) {
+        // OK to ignore: there is one program.
+        let _ = self.pipe.set(Arc::downgrade(pipe));
+    }
+
+    /// Takes a mark, behind all that was printed before it.
+    ///
+    /// # Errors
+    /// The run is over; there is no room.
+    pub fn mark(&self, text: &[u8]) -> Result<(), Usage> {
+        if let Some(pipe) = self.pipe.get().and_then(Weak::upgrade) {
+            pipe.take(self);
+        }
+        let mut printed = self.lock();
+        if !self.add_to(&mut printed, text, true) {
+            usage!("the run is over");
+        }
+        match printed.left_out {
+            0 => Ok(()),
+            _ => usage!("too much was printed and marked: this is not recorded"),
+        }
+    }
+
     /// Takes a line; whether there may be more.
     pub fn add(&self, text: &[u8]) -> bool {
-        let mut printed = self.lock();
+        self.add_to(&mut self.lock(), text, false)
+    }
+
+    /// Whether nothing more is taken.
+    pub fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
+    fn add_to(&self, printed: &mut PrintedLines, text: &[u8], marked: bool) -> bool {
         if printed.is_over {
             return false;
         }
@@ -129,7 +168,7 @@ impl AckLines {
             return true;
         }
         let at = self.log.note(LINE, [printed.lines.len() as u64, 0, 0]);
-        printed.lines.push(Line { printed: at, text: text.to_vec() });
+        printed.lines.push(Line { printed: at, text: text.to_vec(), marked });
         printed.bytes = bytes;
         true
     }
@@ -141,10 +180,16 @@ impl AckLines {
     pub fn show(&self, shown: &mut LineOutput<'_>) -> Result<usize> {
         let mut any = false;
         while shown.takes_more() {
-            let next = self.lock().lines.get(shown.lines).map(|line| line.text.clone());
-            let Some(text) = next else { break };
-            shown.line(&text).context(SHOWING)?;
-            any = true;
+            let next = self.lock().lines.get(shown.lines).cloned();
+            match next {
+                None => break,
+                // It was not printed.
+                Some(Line { marked: true, .. }) => shown.lines += 1,
+                Some(Line { text, .. }) => {
+                    shown.line(&text).context(SHOWING)?;
+                    any = true;
+                }
+            }
         }
         if any && shown.takes_more() {
             shown.out.flush().context(SHOWING)?;

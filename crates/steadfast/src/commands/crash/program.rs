@@ -1,15 +1,18 @@
 //! Running the program: what it prints is shown and recorded, then time goes on for a while.
 
-use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::control::ControlPlace;
+use super::output::OutputPipe;
 use super::printed::{AckLines, LineOutput};
 use crate::{Usage, terminal};
 
@@ -17,8 +20,6 @@ use crate::{Usage, terminal};
 const GRACE: Duration = Duration::from_secs(2);
 /// How long its last lines are waited for, where something that it has started keeps the pipe.
 const LAST_LINES: Duration = Duration::from_secs(10);
-/// Longest line that is one acknowledgement, in bytes.
-const LINE_MAX: u64 = 1 << 20;
 /// How often a process is looked after.
 pub const PAUSE: Duration = Duration::from_millis(5);
 
@@ -56,24 +57,34 @@ impl Watch<'_> {
     }
 }
 
-/// Runs the program in `folder` until it ends or somebody asks to stop, then lingers. Nothing of
+/// Runs the program in `folder`, where it is told of the control socket, until it ends or somebody asks to stop, then lingers. Nothing of
 /// its group is left, also after an error, and nothing more is read of it.
-pub fn run(folder: &Path, lines: &AckLines, watch: &mut Watch<'_>) -> Result<ProgramEnd> {
-    let ended = run_to_the_end(folder, lines, watch);
+pub fn run(
+    folder: &Path,
+    lines: &AckLines,
+    control: Option<&ControlPlace>,
+    watch: &mut Watch<'_>,
+) -> Result<ProgramEnd> {
+    let ended = run_to_the_end(folder, lines, control, watch);
     lines.end();
     watch.left_out = lines.left_out();
     match watch.left_out {
         0 => {}
         count => terminal::note(&format!(
-            "note: the program has printed so much that {} are left out: they are neither shown \
-             nor recorded",
+            "note: the program has printed or marked so much that {} are left out: they are \
+             neither shown nor recorded",
             terminal::counted(count, "line")
         )),
     }
     ended
 }
 
-fn run_to_the_end(folder: &Path, lines: &AckLines, watch: &mut Watch<'_>) -> Result<ProgramEnd> {
+fn run_to_the_end(
+    folder: &Path,
+    lines: &AckLines,
+    control: Option<&ControlPlace>,
+    watch: &mut Watch<'_>,
+) -> Result<ProgramEnd> {
     if watch.is_asked() {
         bail!("the program was not begun");
     }
@@ -87,6 +98,7 @@ fn run_to_the_end(folder: &Path, lines: &AckLines, watch: &mut Watch<'_>) -> Res
         .current_dir(folder)
         .env("STEADFAST_MOUNT", folder)
         .env("PWD", folder)
+        .envs(control.map(ControlPlace::environment).into_iter().flatten())
         .stdin(stdin)
         .stdout(Stdio::piped());
     let mut group = Group::start(&mut command).map_err(|e| Usage(format!("{name}: {e}")))?;
@@ -217,20 +229,12 @@ impl Drop for Group {
 }
 
 fn reader(out: ChildStdout, lines: AckLines) -> Result<std::thread::JoinHandle<()>> {
+    let pipe = Arc::new(OutputPipe::new(out).context("the program's output")?);
+    lines.come_from(&pipe);
     let thread = std::thread::Builder::new().name("output".into());
-    let read = move || {
-        let mut out = BufReader::new(out);
-        let mut text = Vec::new();
-        loop {
-            text.clear();
-            match out.by_ref().take(LINE_MAX).read_until(b'\n', &mut text) {
-                Ok(0) | Err(_) => return,
-                Ok(_) if lines.add(&text) => {}
-                Ok(_) => return,
-            }
-        }
-    };
-    thread.spawn(read).context("a thread that reads the program's output")
+    thread
+        .spawn(move || pipe.read_to_end(&lines))
+        .context("a thread that reads the program's output")
 }
 
 #[cfg(test)]
@@ -252,7 +256,7 @@ mod tests {
             progress: &|_, _| {},
         };
         let folder = tempfile::tempdir().unwrap();
-        let ended = run(folder.path(), &AckLines::new(&log), &mut watch);
+        let ended = run(folder.path(), &AckLines::new(&log), None, &mut watch);
         (ended, watch.answered)
     }
 

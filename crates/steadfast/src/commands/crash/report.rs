@@ -17,6 +17,7 @@ use super::ci::Results;
 use super::ci::findings::Source;
 use super::explored::Explored;
 use super::program::ProgramEnd;
+use super::reactions::ReactionReport;
 use super::setup::{Fs, Setup};
 use crate::terminal::{Harmless, WrappedOutput};
 
@@ -49,6 +50,8 @@ pub struct Report<'a> {
     pub results: &'a Results<'a>,
     /// How long it could be explored.
     pub budget: Option<&'a Budget>,
+    /// What the program said and asked for, and what it did when calls of its own failed.
+    pub reactions: &'a ReactionReport,
 }
 
 impl Report<'_> {
@@ -114,7 +117,7 @@ pub fn in_numbers(run: &ProgramRun) -> String {
         "{:.3} s, {}, {}; {} ({}), {}",
         totals.time.as_secs_f64(),
         counted(run.own_calls() as u64, "call"),
-        counted(run.lines.len() as u64, "printed line"),
+        counted(run.lines.iter().filter(|line| !line.marked).count() as u64, "printed line"),
         counted(totals.writes, "write"),
         bytes(totals.bytes),
         match totals.flushes {
@@ -162,6 +165,7 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
     let out = &mut Harmless::text(WrappedOutput::new(out));
     of_states(report, out)?;
+    report.reactions.text(report.run, out)?;
     if let Some(by_calls) = &report.explored.by_calls {
         by_calls.text(report.run, report.results.findings, out)?;
     }
@@ -227,7 +231,7 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let findings = report.results.findings.iter();
     let of_states = findings.filter_map(|finding| match finding.source {
         Source::States(first) => Some((finding, first)),
-        Source::Calls(_) => None,
+        Source::Calls(_) | Source::Reaction => None,
     });
     let groups: Vec<_> = of_states.collect();
     let unmeasured = report.unmeasured();

@@ -24,6 +24,7 @@ use super::models;
 use super::own::{self, OwnRun};
 use super::printed::LineOutput;
 use super::program::Watch;
+use super::reactions::ReactionReport;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
@@ -129,7 +130,7 @@ fn judge_and_report(
     let RunPlan { args, setup, judge, choice, models, files } = plan;
     let (judge, choice) = (judge.as_ref(), *choice);
     let RecordedProgram { left, answered, left_out, bar } = recorded;
-    let OwnRun { mut run, tree, ended } = left;
+    let OwnRun { mut run, tree, ended, never_came } = left;
     run = setup.on_media(run);
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
@@ -169,8 +170,11 @@ fn judge_and_report(
         let what = format!("{lines} of the program, which printed too much");
         explored.outcome.unmeasured.insert(what);
     }
+    explored.outcome.unmeasured.extend(never_came);
+    let reactions = ReactionReport::of(&run, judge.is_some());
+    explored.outcome.unmeasured.extend(reactions.unmeasured());
     let (outcome, by_calls) = (&explored.outcome, explored.by_calls.as_ref());
-    let sources = Sources { setup, outcome, by_calls };
+    let sources = Sources { setup, outcome, by_calls, reactions: reactions.findings(&run) };
     let mut findings = sources.findings(&|prints| files.knows(prints, explored.stopped));
     let is_new = findings.iter().any(|finding| !finding.known);
     let kept = match (&args.record, is_new) {
@@ -191,6 +195,7 @@ fn judge_and_report(
         explored: &explored,
         results: &results,
         budget: args.budget.as_ref(),
+        reactions: &reactions,
     };
     stops::end_with_signals();
     // What was found counts, whoever reads it.

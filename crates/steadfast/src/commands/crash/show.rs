@@ -14,6 +14,7 @@ use steadfast_crash::states::State;
 use super::cli::CrashShow;
 use super::lab;
 use super::on_stack::OnStack;
+use super::reactions::ReactionReport;
 use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::saved::{tried, write_image, write_tree};
@@ -99,12 +100,13 @@ fn about(setup: &Setup, run: &ProgramRun, out: &mut dyn Write) -> Result<Command
     writeln!(out, "program   {}", shown(program.as_bytes()))?;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
-    let (choice, _) = setup::choice_from(&run.about).map_err(|e| anyhow!(e))?;
+    let (choice, by_lines) = setup::choice_from(&run.about).map_err(|e| anyhow!(e))?;
     writeln!(
         out,
         "cut       {}, at most {} states a cut, seed {}; --cut N shows state N",
         choice.places, choice.bound.states, choice.seed
     )?;
+    ReactionReport::of(run, by_lines).text(run, out)?;
     Ok(CommandEnd::Good)
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use steadfast_crash::persistence::Model;
 use steadfast_crash::program::describe::counted;
-use steadfast_crash::program::explore::{ExplorationReport, Wrong, WrongState, grouped};
+use steadfast_crash::program::explore::{
+    ExplorationReport, Wrong, WrongState, grouped, without_numbers,
+};
 use steadfast_crash::program::{Command, ProgramRun};
 
 use super::super::by_calls::listed;
@@ -30,17 +32,20 @@ pub enum Rule {
     BrokenPromise,
     /// What the program relied on, and did not sync, is not there.
     NotAskedFor,
+    /// A call was made to fail, and the program went on as if it had not.
+    ErrorIgnored,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 6] = [
+    pub const ALL: [Rule; 7] = [
         Rule::Refused,
         Rule::Damage,
         Rule::SecondOpinion,
         Rule::Judge,
         Rule::BrokenPromise,
         Rule::NotAskedFor,
+        Rule::ErrorIgnored,
     ];
 
     /// Whose rule is broken.
@@ -64,6 +69,7 @@ impl Rule {
             Rule::Judge => "judge",
             Rule::BrokenPromise => "broken-promise",
             Rule::NotAskedFor => "not-asked-for",
+            Rule::ErrorIgnored => "error-ignored",
         }
     }
 
@@ -78,6 +84,7 @@ impl Rule {
             Rule::NotAskedFor => {
                 "After a power cut something is not there that the program relied on without a sync."
             }
+            Rule::ErrorIgnored => "A call failed, and the program went on as if it had not.",
         }
     }
 }
@@ -88,6 +95,8 @@ pub enum Source<'a> {
     States(&'a WrongState),
     /// By the calls alone.
     Calls(&'a FindingByCalls),
+    /// In what the program did when a call of its own was made to fail.
+    Reaction,
 }
 
 /// Something that was found.
@@ -122,6 +131,8 @@ pub struct Sources<'a> {
     pub outcome: &'a ExplorationReport,
     /// What the calls alone have.
     pub by_calls: Option<&'a ModelReports>,
+    /// What was acknowledged although a call had failed, in words.
+    pub reactions: Vec<String>,
 }
 
 impl<'a> Sources<'a> {
@@ -140,6 +151,7 @@ impl<'a> Sources<'a> {
             finding.fix = by_calls.iter().find(same).map_or(Vec::new(), |same| same.fix.clone());
         }
         all.extend(by_calls);
+        all.extend(self.reactions.iter().map(|what| of_reaction(what)));
         for finding in &mut all {
             finding.known = knows(&finding.fingerprints);
         }
@@ -188,6 +200,22 @@ impl<'a> Sources<'a> {
     }
 }
 
+fn of_reaction(what: &str) -> Finding<'static> {
+    let (rule, title) = (Rule::ErrorIgnored, without_numbers(what));
+    Finding {
+        source: Source::Reaction,
+        rule,
+        fingerprints: vec![fingerprint::of(&["reaction", rule.name(), &title])],
+        title,
+        what: what.to_owned(),
+        states: 0,
+        on: "any file system".into(),
+        fix: Vec::new(),
+        show: None,
+        known: false,
+    }
+}
+
 /// Of what is wrong; `from`: found in which way.
 fn fingerprint_of(from: &str, wrong: &Wrong) -> String {
     fingerprint::of(&[from, Rule::of(wrong).name(), &wrong.kind()])
@@ -212,7 +240,10 @@ impl Finding<'_> {
             [] => String::new(),
             fix => format!("; to fix it, {}", fix.join(" and ")),
         };
-        harmless(&format!("After a power cut on {}: {}{fix}", self.on, self.what))
+        match self.source {
+            Source::Reaction => harmless(&self.what),
+            _ => harmless(&format!("After a power cut on {}: {}{fix}", self.on, self.what)),
+        }
     }
 
     /// All that is known of it, in lines.
@@ -224,6 +255,7 @@ impl Finding<'_> {
                 lines.push(format!("{states} on {}, the first is {}", self.on, first.state));
             }
             Source::Calls(finding) => lines.extend(finding.lines(run)),
+            Source::Reaction => {}
         }
         if let (Source::States(_), false) = (&self.source, self.fix.is_empty()) {
             lines.push(format!("to fix it, {}", self.fix.join(" and ")));

@@ -185,7 +185,7 @@ impl JudgedPart<'_> {
     /// Whether a finding is of it.
     pub fn is_of(&self, finding: &Finding<'_>) -> bool {
         match finding.source {
-            Source::States(_) => self.model.is_none(),
+            Source::States(_) | Source::Reaction => self.model.is_none(),
             Source::Calls(of) => self.model == Some(of.model),
         }
     }

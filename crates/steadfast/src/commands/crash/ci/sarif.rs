@@ -60,6 +60,7 @@ fn of(finding: &Finding<'_>, results: &Results<'_>) -> Value {
     let seen = match finding.source {
         Source::States(_) => "states of the recorded disk",
         Source::Calls(_) => "the calls alone",
+        Source::Reaction => "a call that was made to fail",
     };
     let mut result = json!({
         "ruleId": finding.rule.name(),

@@ -91,6 +91,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         "not_measured": report.unmeasured(),
         "findings": findings,
         "by_calls": explored.by_calls.as_ref().map(|of| of.json(run, results.findings)),
+        "control": report.reactions.json(run),
         "baseline": baseline,
         "decisive": explored.decisive.as_ref().map(ToString::to_string),
         "recording": results.recording.map(|path| path.display().to_string()),

@@ -1,0 +1,3 @@
+module example.com/steadfast/helpers/go
+
+go 1.19

@@ -197,7 +197,7 @@ impl ModelExploration<'_> {
 
     /// Instants between which something has happened, most of them of calls, and how many states
     /// each gets: in the parts that the program has named, and where it wants to be cut.
-    fn instants(&self) -> Vec<(Instant, usize)> {
+    pub(super) fn instants(&self) -> Vec<(Instant, usize)> {
         let parts = self.run.parts();
         let calls = self.run.calls.iter();
         let calls = calls.flat_map(|call| [Some(call.started), call.returned]).flatten();

@@ -10,12 +10,14 @@
 //!
 //! * [`steps`] takes calls apart, `world` puts those that survive together to a tree;
 //! * [`model`] is the order, [`states`] chooses what survives;
+//! * [`state`] is one of them again;
 //! * [`explore`] judges it, [`explain`] says which calls it comes from and what would help.
 
 pub mod explain;
 pub mod explore;
 pub mod model;
 mod pieces;
+pub mod state;
 pub mod states;
 pub mod steps;
 mod world;

@@ -98,6 +98,9 @@ impl ModelReports {
             for line in of_calls.lines(run) {
                 writeln!(out, "    {line}")?;
             }
+            if let Some(command) = &finding.show {
+                writeln!(out, "    {command}")?;
+            }
             if finding.known {
                 writeln!(out, "    {KNOWN}")?;
             }
@@ -147,6 +150,7 @@ impl ModelReports {
                 "there": calls(&finding.why.there),
                 "add": finding.why.syncs.iter().map(|sync| &sync.words).collect::<Vec<_>>(),
                 "instead": finding.why.change.map(|change| change.in_words()),
+                "show": listed.show,
             }))
         };
         json!({

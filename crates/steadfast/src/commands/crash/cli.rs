@@ -158,6 +158,7 @@ Examples:
   steadfast crash show run.crash --cut 17 --shrink     the fewest writes
   steadfast crash show run.crash --cut 17 --tree after/ --image crashed.img
   e2fsck -fn crashed.img
+  steadfast crash show run.crash --model posix --cut 40 --tree after/
   steadfast crash show data-at-risk --variant ordered --cut 17
 
 Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly,
@@ -168,6 +169,15 @@ pub struct CrashShow {
     /// Number of the state
     #[arg(long, value_name = "N")]
     pub cut: Option<u64>,
+    /// Show a state that this model allows of the calls alone (posix, ext4, xfs, ...): N is the
+    /// number that `crash run` has given it
+    #[arg(
+        long,
+        value_name = "MODEL",
+        requires = "cut",
+        conflicts_with_all = ["variant", "shrink", "image", "kernel"]
+    )]
+    pub model: Option<String>,
     /// Show a cut of a scenario's variant: run again, with the same seed it is the same
     #[arg(long, value_name = "NAME", requires = "cut", conflicts_with_all = ["command", "shrink"])]
     pub variant: Option<String>,

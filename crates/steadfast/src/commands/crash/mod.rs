@@ -22,6 +22,7 @@ mod run;
 mod saved;
 mod setup;
 mod show;
+mod show_model;
 pub mod stops;
 
 use std::io::Write;

@@ -68,35 +68,49 @@ pub fn asked(args: &CrashRun) -> Result<Vec<Model>, Usage> {
     if args.model == ["none"] {
         return Ok(Vec::new());
     }
-    let parse = |name: &String| {
-        name.parse::<Model>().map_err(|_| {
-            let names: Vec<&str> = Model::all().map(Model::name).collect();
-            Usage(format!("--model {name}: there are {}, and none", names.join(", ")))
-        })
-    };
     let mut seen = BTreeSet::new();
-    let mut models = args.model.iter().map(parse).collect::<Result<Vec<Model>, Usage>>()?;
+    let named = |name: &String| named(name, ", and none");
+    let mut models = args.model.iter().map(named).collect::<Result<Vec<Model>, Usage>>()?;
     models.retain(|model| seen.insert(*model));
     Ok(models)
+}
+
+/// The model of this name; `more`: what else may be said.
+pub fn named(name: &str, more: &str) -> Result<Model, Usage> {
+    name.parse().map_err(|_| {
+        let names: Vec<&str> = Model::all().map(Model::name).collect();
+        Usage(format!("--model {name}: there are {}{more}", names.join(", ")))
+    })
+}
+
+/// What is explored of a run: a state's number depends on it, and so on whether a judge was asked,
+/// which costs more.
+pub fn exploration<'a>(
+    (run, base): (&'a ProgramRun, &'a Tree),
+    judge: Option<&'a dyn Judges>,
+    has_judge: bool,
+    (seed, workers): (u64, usize),
+) -> ModelExploration<'a> {
+    let moments = 2 * run.calls.len() + run.lines.len();
+    let cuts = CUTS.min(moments.max(1));
+    let states = match has_judge {
+        true => (JUDGED / cuts).clamp(STATES_LEAST, STATES),
+        false => STATES,
+    };
+    ModelExploration { run, base, judge, cuts, states, seed, workers }
 }
 
 /// Explores the models that were asked for, and, where they find something, the others: they say
 /// where it is safe. `progress` gets the share that is done and says whether to go on.
 pub fn explore(
     models: &[Model],
-    (run, base): (&ProgramRun, &Tree),
+    run: (&ProgramRun, &Tree),
     judge: Option<&dyn Judges>,
     plan: ModelPlan,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> ModelReports {
-    let moments = 2 * run.calls.len() + run.lines.len();
-    let cuts = CUTS.min(moments.max(1));
-    let states = match judge {
-        Some(_) => (JUDGED / cuts).clamp(STATES_LEAST, STATES),
-        None => STATES,
-    };
     let ModelPlan { seed, workers, by_value } = plan;
-    let exploration = ModelExploration { run, base, judge, cuts, states, seed, workers };
+    let exploration = exploration(run, judge, judge.is_some(), (seed, workers));
     let one = |model: &Model| {
         let report = match by_value {
             true => exploration.explore_by_value(*model, progress),

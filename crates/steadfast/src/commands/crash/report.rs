@@ -1,5 +1,6 @@
 //! What came of a run under power cuts, for people; [`json`] has it for programs.
 
+mod answer;
 pub mod json;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use steadfast_crash::persistence::Model;
 use steadfast_crash::program::describe::{bytes, counted, since};
 use steadfast_crash::program::exposure::{CutExposure, ExposureSummary, summary};
 use steadfast_crash::program::{Command, ProgramRun};
@@ -80,9 +82,18 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// The command that reproduces a state.
-pub fn show_command(recording: &Path, state: u64, fs: Fs, judge: Option<&Command>) -> String {
+pub fn show_command(
+    recording: &Path,
+    (state, model): (u64, Option<Model>),
+    fs: Fs,
+    judge: Option<&Command>,
+) -> String {
     let file = quoted(&recording.display().to_string());
-    let mut line = format!("steadfast crash show {file} --cut {state}");
+    let mut line = format!("steadfast crash show {file}");
+    if let Some(model) = model {
+        line.push_str(&format!(" --model {}", model.name()));
+    }
+    line.push_str(&format!(" --cut {state}"));
     if matches!(fs, Fs::Kernel(_)) {
         line.push_str(" --kernel");
     }
@@ -164,6 +175,7 @@ fn in_three(ExposureSummary { p50, p99, max, .. }: &ExposureSummary) -> String {
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
     let out = &mut Harmless::text(WrappedOutput::new(out));
+    answer::print(report, out)?;
     of_states(report, out)?;
     report.reactions.text(report.run, out)?;
     if let Some(by_calls) = &report.explored.by_calls {
@@ -246,6 +258,10 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             (true, false) => "",
             (false, _) => " in what is measured;",
         };
+        let but = match report.results.findings.is_empty() {
+            false if but.is_empty() => " in these states",
+            _ => but,
+        };
         writeln!(out, "found     nothing{but}")?;
         return notes.iter().try_for_each(|line| Ok(writeln!(out, "          {line}")?));
     }
@@ -316,7 +332,7 @@ mod tests {
             limit: Duration::from_secs(5),
         };
         assert_eq!(
-            show_command(Path::new("/tmp/r"), 7, Fs::Kernel(KernelFs::Xfs), Some(&judge)),
+            show_command(Path::new("/tmp/r"), (7, None), Fs::Kernel(KernelFs::Xfs), Some(&judge)),
             "steadfast crash show /tmp/r --cut 7 --kernel --judge 'grep -q x config' \
              --judge-prints ok --judge-limit 5"
         );

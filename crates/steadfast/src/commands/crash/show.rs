@@ -19,6 +19,7 @@ use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::saved::{tried, write_image, write_tree};
 use super::setup::{self, Fs, Setup};
+use super::show_model;
 use crate::terminal::{Harmless, WrappedOutput};
 use crate::{CommandEnd, Usage};
 
@@ -40,6 +41,15 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
     let run = setup.on_media(run);
     let judge = setup::judge(&args.judge)?;
     let Some(number) = args.cut else { return about(&setup, &run, out) };
+    let unprivileged = |judge| UnprivilegedJudge { judge, owners: args.owners };
+    if let Some(model) = &args.model {
+        let system = setup.system()?;
+        let judge = judge.map(unprivileged);
+        let judge = judge.as_ref().map(|judge| judge as &dyn Judges);
+        let base = exploration(&run, &*system, judge).map_err(bad)?.base();
+        let base = base.map_err(|e| bad(e.to_string()))?;
+        return show_model::show(args, (&run, &base), judge, (model, number), out);
+    }
     if matches!(setup.fs, Fs::Kernel(_)) && !args.kernel {
         let what = format!(
             "state {number} is for this machine's kernel to mount, as root: {}. Kernels are not \
@@ -49,7 +59,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
         return Err(bad(what).into());
     }
     let system = setup.system()?;
-    let judge = judge.map(|judge| UnprivilegedJudge { judge, owners: args.owners });
+    let judge = judge.map(unprivileged);
     let exploration = exploration(&run, &*system, judge.as_ref().map(|judge| judge as &dyn Judges))
         .map_err(bad)?;
     let state = exploration.state(number);
@@ -186,7 +196,8 @@ fn print_differences(
     Ok(())
 }
 
-fn print_wrong(wrong: &[Wrong], out: &mut dyn Write) -> Result<()> {
+/// What is wrong with a state.
+pub fn print_wrong(wrong: &[Wrong], out: &mut dyn Write) -> Result<()> {
     writeln!(out)?;
     for one in wrong {
         writeln!(out, "Wrong: {}", one.what())?;

@@ -229,9 +229,12 @@ impl Finding<'_> {
 
     /// Sets the command that shows it, where there is a recording.
     pub fn show_by(&mut self, recording: Option<&Path>, fs: Fs, judge: Option<&Command>) {
-        if let Source::States(first) = self.source {
-            self.show = recording.map(|path| show_command(path, first.state, fs, judge));
-        }
+        let state = match self.source {
+            Source::States(first) => (first.state, None),
+            Source::Calls(finding) => (finding.first, Some(finding.model)),
+            Source::Reaction => return,
+        };
+        self.show = recording.map(|path| show_command(path, state, fs, judge));
     }
 
     /// In one sentence.

@@ -209,6 +209,34 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_is_asked_about_once() {
+        struct Counts(Mutex<u32>);
+        impl Judges for Counts {
+            fn judge(&self, _: &RecoveredTree<'_>, printed: &[u8]) -> io::Result<Judgement> {
+                let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                *asked += 1;
+                if printed.is_empty() {
+                    return Err(io::Error::other("not now"));
+                }
+                Ok(Judgement { bad: None, output: asked.to_string() })
+            }
+        }
+        let counts = Counts(Mutex::new(0));
+        let once = AskedOnce::new(&counts);
+        let (some, none) = (tree(), Tree::default());
+        let ask = |tree: &Tree, printed: &[u8]| {
+            once.judge(&RecoveredTree { tree, contents: None }, printed)
+                .map(|said| said.output)
+                .ok()
+        };
+        let all = [(&some, &b"a"[..]), (&some, b"a"), (&some, b"b"), (&none, b"a"), (&none, b"a")];
+        let said = all.map(|(tree, printed)| ask(tree, printed).unwrap());
+        assert_eq!(said, ["1", "1", "2", "3", "3"]);
+        // What could not be asked is not kept.
+        assert_eq!((ask(&some, b""), ask(&some, b""), *counts.0.lock().unwrap()), (None, None, 5));
+    }
+
+    #[test]
     fn status_and_output_decide() {
         assert_eq!(judge("grep -q text config", None, 60.0).bad, None);
         let bad = judge("cat config; exit 3", None, 60.0);

@@ -1,7 +1,7 @@
 //! One program for each kind of mistake, and its correct twin: found, with what would help, by what
 //! POSIX promises; nothing is found of the twin.
 
-use super::lab::Lab;
+use super::lab::{Lab, text};
 
 struct Kind {
     setup: &'static str,
@@ -197,4 +197,45 @@ fn a_range_that_is_written_out_and_not_synced() {
         helps: "fsync of f before it prints 'saved'",
     };
     check("range", &kind);
+}
+
+/// Without a judge, and without an old file that it replaces.
+#[test]
+fn a_rename_to_a_new_name_before_the_contents() {
+    let Some(lab) = Lab::new() else { return };
+    let scripts = [("echo new > t; mv t f", true), ("echo new > t; sync t; mv t f", false)];
+    for (script, is_wrong) in scripts {
+        let words = ["--linger", "0.3", "--cuts", "20", "--", "sh", "-c", script];
+        let (report, found) = lab.run(&words);
+        assert_eq!(found, is_wrong, "{script}: {report:#}");
+        if is_wrong {
+            let finding = &report["by_calls"]["findings"][0];
+            let what = finding["what"].as_str().unwrap();
+            assert!(what.starts_with("f: renamed without fsync: "), "{what}");
+            assert_eq!(finding["add"][0], "fsync of t before rename t to f");
+        }
+    }
+}
+
+/// The command that a finding names shows the calls with their fate, and the same fault.
+#[test]
+fn a_state_of_a_model_is_shown() {
+    let Some(lab) = Lab::new() else { return };
+    let words = ["--linger", "0.3", "--cuts", "none", "--setup", "echo old > f"];
+    let (report, _) =
+        lab.run(&[&words[..], &["--", "sh", "-c", "echo new > t; mv t f; echo saved"]].concat());
+    let finding = &report["by_calls"]["findings"][0];
+    let recording = report["recording"].as_str().unwrap();
+    let state = finding["first_state"].to_string();
+    let words = ["show", recording, "--model", "posix", "--cut", &state];
+    assert_eq!(finding["show"], format!("steadfast crash {}", words.join(" ")));
+    let shown = lab.crash(&words);
+    let text = text(&shown.stdout);
+    assert_eq!(shown.status.code(), Some(1), "{text}");
+    let lost = text.lines().any(|line| line.contains("lost") && line.contains("write t: 4 bytes"));
+    let there = text.lines().any(|line| line.contains("there") && line.contains("rename t to f"));
+    assert!(lost && there, "{text}");
+    assert!(text.contains(finding["what"].as_str().unwrap()), "{text}");
+    let none = lab.crash(&[&words[..5], &["999999"]].concat());
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
 }

@@ -62,7 +62,8 @@ impl OutputPipe {
             for part in piece[..count].split_inclusive(|byte| *byte == b'\n') {
                 begun.extend_from_slice(part);
                 while begun.len() >= LINE_MAX || begun.ends_with(b"\n") {
-                    let rest = begun.split_off(begun.len().min(LINE_MAX));
+                    let end = begun.len().min(LINE_MAX);
+                    let rest = begun.split_off(end);
                     let line = std::mem::replace(&mut *begun, rest);
                     if !lines.add(&line) {
                         return false;

@@ -147,7 +147,7 @@ impl Listener {
         Listener::serve(listener.into(), Some(path), Talk::of_lines(handler))
     }
 
-    /// Answers the lines of every accepted caller with `handler`, as long as it sends some: lines of
+    /// Answers the lines of every accepted caller with `handler`, as long as it sends some, of up to
     /// `line_max` bytes.
     ///
     /// # Errors

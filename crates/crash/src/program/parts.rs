@@ -31,7 +31,7 @@ pub struct RunParts {
 
 impl RunParts {
     /// Of a recording. A part that does not end lasts until the recording does.
-    pub fn of(recording: &Recording) -> RunParts {
+    fn of(recording: &Recording) -> RunParts {
         let mut of_run = RunParts::default();
         let mut begun = None;
         for note in recording.notes() {

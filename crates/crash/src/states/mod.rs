@@ -182,7 +182,8 @@ impl<'r> States<'r> {
         self
     }
 
-    /// Cuts only within these parts of the run, if there are any: their first and last crash points.
+    /// Cuts only within these parts of the run, if there are any: from their first to their last
+    /// crash points.
     pub(crate) fn within_parts(mut self, parts: &[(u64, u64)]) -> Self {
         if !parts.is_empty() {
             let mut ticks =

@@ -21,10 +21,11 @@ try:
 except OSError:
     pass
 try:
-    assert b'error what is sent at once has at most' in control.recv(1000) or True
+    assert not control.recv(1000).startswith(b'ok')
 except OSError:
     pass
-for garbage in [b'\\0' * 1000, bytes(range(128, 256)), b'mark', b'fail', b'\\xff\\n\\xfe', b'{}', b'']:
+text = [b'mark', b'fail', b'{}', b'']
+for garbage in [b'\\0' * 1000, bytes(range(128, 256)), b'\\xff\\n\\xfe'] + text:
     control = connected()
     control.sendall(garbage + b'\\n')
     answer = control.recv(65536)

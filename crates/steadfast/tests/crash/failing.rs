@@ -125,13 +125,14 @@ mark('wrote')
 fn a_recording_shows_what_failed() {
     let Some(lab) = Lab::new() else { return };
     let options = [&SETUP[..], &["--record", "run.crash"]].concat();
-    let (report, found) = ran(&lab, &options, &failed("cut()\nmark('acked 16')"));
+    let (report, found) =
+        ran(&lab, &options, &failed("cut()\nmark('acked 16')\nput('f', 'x')\ncut()"));
     assert!(found, "{report:#}");
     let shown = |words: &[&str]| {
         super::lab::text(&lab.crash(&[&["show", "run.crash"], words].concat()).stdout)
     };
     let said = shown(&[]);
-    assert!(said.contains("control   1 mark, 1 cut, 1 failed call"), "{said}");
+    assert!(said.contains("control   1 mark, 2 cuts, 1 failed call"), "{said}");
     assert!(said.contains("`acked 16` was\n") || said.contains("was marked"), "{said}");
     let states = report["states"].as_u64().unwrap();
     let last = shown(&["--cut", &(states - 1).to_string()]);

@@ -48,7 +48,7 @@ fn a_pytest_plugin_finds_planted_bugs() {
     let folder = copied(&lab, "python");
     let wheel =
         ["-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", "."];
-    let pip = python("pip, setuptools, wheel");
+    let pip = python("setuptools, wheel, pip");
     let out = ran(&lab, &folder, &[], &[&[pip][..], &wheel, &["."]].concat());
     assert!(out.status.success(), "{}", said(&out));
     let install = ["-m", "pip", "install", "--no-deps", "--no-index", "--target", "site"];
@@ -56,9 +56,10 @@ fn a_pytest_plugin_finds_planted_bugs() {
     let out = ran(&lab, &folder, &[], &[&[pip][..], &install, &[wheel]].concat());
     assert!(out.status.success(), "{}", said(&out));
     let site = format!("{folder}/site");
-    let examples = ["-m", "pytest", "-p", "no:cacheprovider", "examples"];
+    // Not where the sources are, which would be taken instead of what is installed.
+    let (at, examples) = (format!("{folder}/examples"), ["-m", "pytest", "-p", "no:cacheprovider"]);
     let environment = [("PYTHONPATH", &site[..])];
-    let out = ran(&lab, &folder, &environment, &[&[python("pytest")][..], &examples].concat());
+    let out = ran(&lab, &at, &environment, &[&[python("pytest")][..], &examples].concat());
     let said = said(&out);
     assert_eq!(out.status.code(), Some(1), "{said}");
     assert!(said.contains("3 failed, 5 passed"), "{said}");
@@ -70,7 +71,7 @@ fn a_pytest_plugin_finds_planted_bugs() {
         assert!(said.replace("\n          ", " ").contains(found), "{found}: {said}");
     }
     for test in ["settings", "appends", "failing_fsync"] {
-        let failed = format!("FAILED examples/test_store.py::TestPlanted::test_{test}");
+        let failed = format!("FAILED test_store.py::TestPlanted::test_{test}");
         assert!(said.contains(&failed), "{failed}: {said}");
     }
 }

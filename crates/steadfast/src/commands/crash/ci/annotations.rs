@@ -54,8 +54,8 @@ pub fn print(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints a report in which GitHub looks for no commands: names and what a judge says are anybody's,
-/// and a line may begin with them. Nobody guesses the word that ends this.
+/// Prints a report in which GitHub looks for no commands: names and what a judge says are
+/// anybody's, and a line may begin with them. Nobody guesses the word that ends this.
 ///
 /// # Errors
 /// The output's, and those of `report`.

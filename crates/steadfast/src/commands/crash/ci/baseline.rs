@@ -173,7 +173,7 @@ impl KnownFinding {
     }
 }
 
-/// The text of a baseline of these findings; reasons that `old` has stay, and so do its `kept` ones.
+/// The text of a baseline of these findings and of those to be `kept`; reasons that `old` has stay.
 pub fn text(
     tested: &TestedProgram,
     findings: &[Finding<'_>],

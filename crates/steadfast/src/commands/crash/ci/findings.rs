@@ -82,7 +82,7 @@ impl Rule {
             Rule::Judge => "After a power cut the judge refuses the files that are there.",
             Rule::BrokenPromise => "After a power cut something that was synced is not there.",
             Rule::NotAskedFor => {
-                "After a power cut something is not there that the program relied on without a sync."
+                "After a power cut something is not there that was relied on without a sync."
             }
             Rule::ErrorIgnored => "A call failed, and the program went on as if it had not.",
         }

@@ -14,6 +14,8 @@ mod fifo;
 mod lazyfs;
 mod words;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -238,7 +240,11 @@ impl ControlPlace {
 
 /// A folder that only this user may enter, whose paths are short enough for a socket.
 fn private_folder() -> std::io::Result<TempDir> {
-    let made = |at: &Path| tempfile::Builder::new().prefix("steadfast-control-").tempdir_in(at);
+    let made = |at: &Path| {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("steadfast-control-").permissions(Permissions::from_mode(0o700));
+        builder.tempdir_in(at)
+    };
     let usual = made(&std::env::temp_dir())?;
     match check_path(&usual.path().join("socket")) {
         Ok(()) => Ok(usual),
@@ -248,8 +254,6 @@ fn private_folder() -> std::io::Result<TempDir> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use steadfast_crash::program::LINE;
 
     use super::*;

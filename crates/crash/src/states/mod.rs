@@ -95,7 +95,7 @@ pub struct States<'r> {
     choice: Choice,
     ages: Box<dyn Fn(u64) -> u64 + Send + 'r>,
     maker: Maker,
-    ticks: VecDeque<u64>,
+    moments: VecDeque<Moment>,
     seen: HashSet<(u64, u128)>,
     number: u64,
     cuts: u64,
@@ -141,7 +141,7 @@ impl<'r> States<'r> {
         choice: Choice,
         unsynced: &[(u64, u64)],
     ) -> Self {
-        let mut ticks = choice.places.ticks(recording, unsynced, choice.seed);
+        let mut moments = choice.places.moments(recording, unsynced, choice.seed);
         let follow = |base: &Store| (SettledContents::new(base), Pages::of(base));
         // What becomes of units on other media is more than a choice of versions.
         let is_plain = recording.devices().iter().all(|d| d.media == Media::Sectors);
@@ -157,14 +157,14 @@ impl<'r> States<'r> {
             }
         };
         if !matches!(maker, Maker::Trials(_)) {
-            ticks.dedup();
+            moments.dedup_by_key(|moment| moment.tick);
         }
         States {
             recording,
             choice,
             ages: Box::new(|_| 0),
             maker,
-            ticks: ticks.into(),
+            moments: moments.into(),
             seen: HashSet::new(),
             number: 0,
             cuts: 0,
@@ -186,11 +186,7 @@ impl<'r> States<'r> {
 
     /// How many crash points are still to come.
     pub(crate) fn cuts_left(&self) -> usize {
-        self.ticks.len()
-    }
-
-    fn moment(&self, tick: u64) -> Moment {
-        Moment { tick, at: self.recording.time_of(tick) }
+        self.moments.len()
     }
 
     fn seed(&self, number: u64) -> u64 {
@@ -199,8 +195,8 @@ impl<'r> States<'r> {
 
     /// Moves on to the next crash point.
     fn advance(&mut self) -> Option<()> {
-        let tick = self.ticks.pop_front()?;
-        let (moment, seed) = (self.moment(tick), self.seed(self.cuts));
+        let moment = self.moments.pop_front()?;
+        let (tick, seed) = (moment.tick, self.seed(self.cuts));
         let States { recording, choice, maker, .. } = self;
         match maker {
             Maker::Trials(_) => {}
@@ -266,8 +262,7 @@ impl<'r> States<'r> {
 
     /// The next trial.
     fn trial(&mut self) -> Option<State> {
-        let tick = self.ticks.pop_front()?;
-        let (number, cut) = (self.number, self.moment(tick));
+        let (number, cut) = (self.number, self.moments.pop_front()?);
         let choices = Rng::new(self.seed(number));
         (self.number, self.cuts) = (number + 1, self.cuts + 1);
         match &mut self.maker {

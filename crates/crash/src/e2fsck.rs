@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use steadfast_devices::store::Store;
-use steadfast_host::Folder;
 
 use crate::opinion::Opinion;
 
@@ -21,7 +20,7 @@ const LIMIT_SECONDS: &str = "60";
 /// An installed e2fsck.
 pub struct E2fsck {
     program: PathBuf,
-    folder: Folder,
+    folder: tempfile::TempDir,
 }
 
 impl E2fsck {
@@ -32,7 +31,7 @@ impl E2fsck {
             .chain(["/sbin", "/usr/sbin"].map(PathBuf::from))
             .map(|p| p.join("e2fsck"))
             .find(|p| p.is_file())?;
-        let folder = Folder::new("steadfast-e2fsck-").ok()?;
+        let folder = tempfile::tempdir().ok()?;
         Some(E2fsck { program, folder })
     }
 
@@ -115,7 +114,7 @@ mod tests {
     /// With a program in e2fsck's place.
     fn saying(script: &str) -> Opinion {
         use std::os::unix::fs::PermissionsExt;
-        let folder = Folder::new("steadfast-e2fsck-").unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("e2fsck");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
@@ -131,8 +130,7 @@ mod tests {
             assert!(!saying(script).is_given(), "{script}");
         }
         // No room for the image: its folder is gone.
-        let folder = Folder::new("steadfast-e2fsck-").unwrap();
-        let e2fsck = E2fsck { program: "true".into(), folder };
+        let e2fsck = E2fsck { program: "true".into(), folder: tempfile::tempdir().unwrap() };
         std::fs::remove_dir(e2fsck.folder.path()).unwrap();
         let opinion = e2fsck.judge(&Store::new(1 << 20), None);
         assert!(opinion.missing().unwrap().contains("cannot write an image"), "{opinion:?}");

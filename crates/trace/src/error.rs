@@ -37,7 +37,10 @@ pub enum TraceError {
         calls: u64,
     },
     /// A frame is not what was written.
-    #[error("is damaged: {0}; make it anew, or take what is before that (`--partial`)")]
+    #[error(
+        "is damaged: {0}; make it anew (`trace show` and `trace replay` take what is before that \
+         with `--partial`, a scenario with `partial = true`)"
+    )]
     Damaged(String),
     /// A line that cannot be.
     #[error("line {line}: {what}")]

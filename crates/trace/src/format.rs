@@ -236,6 +236,12 @@ impl CallOp {
         matches!(self, CallOp::Fsync | CallOp::Fdatasync | CallOp::Fsyncdir | CallOp::Sync)
     }
 
+    /// Whether its file may be one of which nothing was told before.
+    pub(crate) fn makes_or_finds(self) -> bool {
+        use CallOp::{Create, Lookup, Mkdir, Mknod, Symlink, Tmpfile};
+        matches!(self, Lookup | Create | Tmpfile | Mkdir | Symlink | Mknod)
+    }
+
     /// Whether it leaves files and names as they are.
     pub(crate) fn only_reads(self) -> bool {
         matches!(self, CallOp::Lookup | CallOp::List | CallOp::Open | CallOp::Close | CallOp::Read)

@@ -37,6 +37,7 @@ pub struct TraceReader<R: BufRead> {
     calls: u64,
     last_start: u64,
     threads: HashSet<u32>,
+    files: HashSet<u64>,
     end: Option<TraceEnd>,
     is_partial: bool,
 }
@@ -66,6 +67,7 @@ impl<R: BufRead> TraceReader<R> {
             calls: 0,
             last_start: 0,
             threads: HashSet::new(),
+            files: HashSet::from([ROOT]),
             end: None,
             is_partial: partial,
         };
@@ -223,6 +225,7 @@ impl<R: BufRead> TraceReader<R> {
                 Ok(())
             }
             TraceEntry::File(file) => {
+                self.files.insert(file.file);
                 is_name(&file.name, file.dir.is_some())?;
                 if (file.file == ROOT) != file.dir.is_none() {
                     return Err("a file has a folder, and the root has none".into());
@@ -244,6 +247,7 @@ impl<R: BufRead> TraceReader<R> {
         if call.end < call.start || call.start < self.last_start {
             return Err("calls are in the order of their starts, and end later".into());
         }
+        self.check_file(call)?;
         within(call.end, TIME_MAX, "end")?;
         within(call.think, TIME_MAX, "think")?;
         can_be(call)?;
@@ -260,6 +264,18 @@ impl<R: BufRead> TraceReader<R> {
         }
         (self.last_start, self.calls) = (call.start, self.calls + 1);
         Ok(())
+    }
+
+    /// A file was told, or made or found by a call, before another one is about it.
+    fn check_file(&mut self, call: &TraceCall) -> Result<(), String> {
+        let Some(file) = call.file else { return Ok(()) };
+        if call.op.makes_or_finds() {
+            self.files.insert(file);
+        }
+        match self.files.contains(&file) {
+            true => Ok(()),
+            false => Err(format!("file {file} was not told before, nor made or found by a call")),
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::Recording;
+use steadfast_devices::filter::record::{Moment, Recording};
+use steadfast_runtime::Nanos;
 
 /// A longer time between two things that happened, without a request in progress, is a pause. No
 /// request of a drive that works takes as long, and programs that work pause for less.
@@ -91,6 +92,39 @@ pub(super) fn spread(recording: &Recording, count: u64, seed: u64) -> Vec<u64> {
     let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let whole = [(first, last.max(first + 1))];
     drawn_from(&ActiveTime::of(recording), &whole, count, &mut Rng::new(seed))
+}
+
+/// As [`CrashPoints::WithPauses`](super::CrashPoints::WithPauses). Each half is drawn from as many
+/// equal parts of the whole as it has cuts, one of each, so that no long pause is left out.
+pub(super) fn with_pauses(recording: &Recording, count: u64, seed: u64) -> Vec<Moment> {
+    let (first, times) = recording.times();
+    let (Some(from), Some(to)) = (times.first(), times.last()) else {
+        let start = Moment { tick: first, at: Nanos(0) };
+        return (0..count).map(|_| start).collect();
+    };
+    let mut rng = Rng::new(seed);
+    let mut moments = Vec::new();
+    let by_time = count / 2;
+    for part in 0..by_time {
+        let at = Nanos(from.0 + drawn_in_part(to.0 - from.0, (part, by_time), &mut rng));
+        moments.push(Moment { tick: recording.crash_point_at(at), at });
+    }
+    let by_event = (count - by_time).saturating_sub(1);
+    for part in 0..by_event {
+        let place = drawn_in_part(times.len() as u64, (part, by_event), &mut rng);
+        // OK to index: it is less than their number.
+        moments.push(Moment { tick: first + place, at: times[place as usize] });
+    }
+    moments.extend((count > 0).then_some(Moment { tick: recording.last_crash_point(), at: *to }));
+    moments.sort_unstable_by_key(|moment| (moment.tick, moment.at));
+    moments
+}
+
+/// A number less than `whole` (0 if that is 0), out of one of so many equal parts of it.
+fn drawn_in_part(whole: u64, (part, parts): (u64, u64), rng: &mut Rng) -> u64 {
+    let edge = |n: u64| (u128::from(whole) * u128::from(n) / u128::from(parts)) as u64;
+    let (from, to) = (edge(part), edge(part + 1));
+    if to > from { from + rng.below(to - from) } else { from.min(whole.saturating_sub(1)) }
 }
 
 /// As [`CrashPoints::Boundaries`](super::CrashPoints::Boundaries); without any, as `Spread`.
@@ -248,6 +282,31 @@ mod tests {
         // No time, but something happened.
         paused.judge = Arc::new(Blind(vec![(from, from + 1)]));
         assert_eq!(unsynced(&paused).len(), 80);
+    }
+
+    /// A pause has its share of the cuts, each at an instant of its own; the end has one.
+    #[test]
+    fn cuts_fall_into_pauses_too() {
+        let recorded = recorded(Duration::from_secs(2));
+        let recording = &recorded.recording;
+        let states = trials(&recorded, CrashPoints::WithPauses(80));
+        assert_eq!(states.len(), 80);
+        let (first, times) = recording.times();
+        // How long after what happened last.
+        let waited = |state: &State| state.cut.at.since(recording.time_of(state.cut.tick));
+        let in_pause = states.iter().filter(|s| waited(s) > Duration::from_millis(50)).count();
+        assert!((36..=44).contains(&in_pause), "{in_pause}");
+        assert!(states.iter().any(|state| waited(state) > Duration::from_millis(1800)));
+        for State { cut, .. } in &states {
+            let next = times.get((cut.tick - first) as usize);
+            assert!(next.is_none_or(|next| cut.at <= *next), "{cut:?}");
+        }
+        let end = states.last().map(|state| (state.cut.tick, state.cut.at));
+        assert_eq!(end, Some((recording.last_crash_point(), times[times.len() - 1])));
+        // Few cuts fall into each part, too.
+        let few = trials(&recorded, CrashPoints::WithPauses(9));
+        assert!(few.iter().filter(|s| waited(s) > Duration::from_millis(50)).count() >= 3);
+        assert_eq!(trials(&recorded, CrashPoints::WithPauses(1)).len(), 1);
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub struct States<'r> {
     choice: Choice,
     ages: Box<dyn Fn(u64) -> u64 + Send + 'r>,
     maker: Maker,
-    ticks: VecDeque<u64>,
+    moments: VecDeque<Moment>,
     /// Crash points that have a bound of their own.
     dense: (BTreeSet<u64>, StateBound),
     seen: HashSet<(u64, u128)>,
@@ -143,7 +143,7 @@ impl<'r> States<'r> {
         choice: Choice,
         unsynced: &[(u64, u64)],
     ) -> Self {
-        let mut ticks = choice.places.ticks(recording, unsynced, choice.seed);
+        let mut moments = choice.places.moments(recording, unsynced, choice.seed);
         let follow = |base: &Store| (SettledContents::new(base), Pages::of(base));
         // What becomes of units on other media is more than a choice of versions.
         let is_plain = recording.devices().iter().all(|d| d.media == Media::Sectors);
@@ -159,14 +159,14 @@ impl<'r> States<'r> {
             }
         };
         if !matches!(maker, Maker::Trials(_)) {
-            ticks.dedup();
+            moments.dedup_by_key(|moment| moment.tick);
         }
         States {
             recording,
             choice,
             ages: Box::new(|_| 0),
             maker,
-            ticks: ticks.into(),
+            moments: moments.into(),
             dense: (BTreeSet::new(), choice.bound),
             seen: HashSet::new(),
             number: 0,
@@ -189,17 +189,25 @@ impl<'r> States<'r> {
             let mut ticks =
                 self.choice.places.ticks_within(self.recording, parts, self.choice.seed);
             ticks.dedup();
-            self.ticks = ticks.into();
+            self.moments = ticks.into_iter().map(|tick| self.moment(tick)).collect();
         }
         self
+    }
+
+    fn moment(&self, tick: u64) -> Moment {
+        Moment { tick, at: self.recording.time_of(tick) }
     }
 
     /// Cuts at these crash points too, with a bound of their own.
     pub(crate) fn and_at(mut self, ticks: impl Iterator<Item = u64>, bound: StateBound) -> Self {
         self.dense = (ticks.collect(), bound);
-        let both: BTreeSet<u64> = self.ticks.iter().chain(&self.dense.0).copied().collect();
-        if both.len() > self.ticks.len() {
-            self.ticks = both.into_iter().collect();
+        let drawn: BTreeSet<u64> = self.moments.iter().map(|moment| moment.tick).collect();
+        let more = self.dense.0.difference(&drawn).map(|tick| self.moment(*tick));
+        let more: Vec<Moment> = more.collect();
+        if !more.is_empty() {
+            let mut both: Vec<Moment> = self.moments.drain(..).chain(more).collect();
+            both.sort_by_key(|moment| moment.tick);
+            self.moments = both.into();
         }
         self
     }
@@ -211,11 +219,7 @@ impl<'r> States<'r> {
 
     /// How many crash points are still to come.
     pub(crate) fn cuts_left(&self) -> usize {
-        self.ticks.len()
-    }
-
-    fn moment(&self, tick: u64) -> Moment {
-        Moment { tick, at: self.recording.time_of(tick) }
+        self.moments.len()
     }
 
     fn seed(&self, number: u64) -> u64 {
@@ -224,8 +228,8 @@ impl<'r> States<'r> {
 
     /// Moves on to the next crash point.
     fn advance(&mut self) -> Option<()> {
-        let tick = self.ticks.pop_front()?;
-        let (moment, seed) = (self.moment(tick), self.seed(self.cuts));
+        let moment = self.moments.pop_front()?;
+        let (tick, seed) = (moment.tick, self.seed(self.cuts));
         let bound = if self.dense.0.contains(&tick) { self.dense.1 } else { self.choice.bound };
         let States { recording, maker, .. } = self;
         match maker {
@@ -292,8 +296,7 @@ impl<'r> States<'r> {
 
     /// The next trial.
     fn trial(&mut self) -> Option<State> {
-        let tick = self.ticks.pop_front()?;
-        let (number, cut) = (self.number, self.moment(tick));
+        let (number, cut) = (self.number, self.moments.pop_front()?);
         let choices = Rng::new(self.seed(number));
         (self.number, self.cuts) = (number + 1, self.cuts + 1);
         match &mut self.maker {

@@ -5,7 +5,7 @@ use std::mem::discriminant;
 use std::str::FromStr;
 
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::Recording;
+use steadfast_devices::filter::record::{Moment, Recording};
 use steadfast_runtime::Nanos;
 use steadfast_vfs::options::choose;
 
@@ -35,17 +35,22 @@ pub enum CrashPoints {
     /// [`Judge::unsynced`](crate::judge::Judge::unsynced)): every second one evenly over that time
     /// without its pauses, the others evenly over what happened in it. None, if that was never so.
     Unsynced(u64),
+    /// So many trials of a program whose pauses count: every second one evenly over all time, each
+    /// at an instant of its own; the others evenly over what happened, just before what came next;
+    /// the last one at the very end.
+    WithPauses(u64),
 }
 
 /// Places by how many there are.
 type PointsFn = fn(u64) -> CrashPoints;
 
 /// The words of [`CrashPoints`] with a number; one stands as its number alone.
-const COUNTED: [(&str, PointsFn); 4] = [
+const COUNTED: [(&str, PointsFn); 5] = [
     ("", CrashPoints::Sampled),
     ("spread", CrashPoints::Spread),
     ("boundaries", CrashPoints::Boundaries),
     ("unsynced", CrashPoints::Unsynced),
+    ("pauses", CrashPoints::WithPauses),
 ];
 
 impl CrashPoints {
@@ -56,7 +61,8 @@ impl CrashPoints {
             CrashPoints::Sampled(count)
             | CrashPoints::Spread(count)
             | CrashPoints::Boundaries(count)
-            | CrashPoints::Unsynced(count) => Some(count),
+            | CrashPoints::Unsynced(count)
+            | CrashPoints::WithPauses(count) => Some(count),
             CrashPoints::Flushes | CrashPoints::All => None,
         }
     }
@@ -87,6 +93,20 @@ impl CrashPoints {
         COUNTED.into_iter().find(|(_, places)| discriminant(&places(0)) == discriminant(&self))
     }
 
+    /// The moments of the crash points, ascending.
+    pub(super) fn moments(
+        self,
+        recording: &Recording,
+        unsynced: &[(u64, u64)],
+        seed: u64,
+    ) -> Vec<Moment> {
+        if let CrashPoints::WithPauses(count) = self {
+            return instants::with_pauses(recording, count, seed);
+        }
+        let ticks = self.ticks(recording, unsynced, seed).into_iter();
+        ticks.map(|tick| Moment { tick, at: recording.time_of(tick) }).collect()
+    }
+
     /// The crash points, ascending. Trials may meet at one. `unsynced`: see
     /// [`Judge::unsynced`](crate::judge::Judge::unsynced).
     pub(super) fn ticks(
@@ -101,6 +121,10 @@ impl CrashPoints {
             CrashPoints::Boundaries(count) => return instants::boundaries(recording, count, seed),
             CrashPoints::Unsynced(count) => {
                 return instants::within(recording, unsynced, count, seed);
+            }
+            CrashPoints::WithPauses(count) => {
+                let moments = instants::with_pauses(recording, count, seed);
+                return moments.into_iter().map(|moment| moment.tick).collect();
             }
             CrashPoints::None => Vec::new(),
             CrashPoints::Sampled(count) => sampled(recording, count, &mut Rng::new(seed)),
@@ -130,8 +154,8 @@ fn sampled(recording: &Recording, count: u64, rng: &mut Rng) -> Vec<u64> {
 impl FromStr for CrashPoints {
     type Err = String;
 
-    /// `none`, `flushes`, `all`, or how many instants are drawn; `spread:N`, `boundaries:N` and
-    /// `unsynced:N`.
+    /// `none`, `flushes`, `all`, or how many instants are drawn; `spread:N`, `boundaries:N`,
+    /// `unsynced:N` and `pauses:N`.
     fn from_str(text: &str) -> Result<Self, String> {
         let split = text.split_once(':').filter(|(word, _)| !word.is_empty());
         let (word, number) = split.unwrap_or(("", text));

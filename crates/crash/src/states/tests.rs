@@ -131,9 +131,10 @@ fn places_are_read_and_counted() {
     assert_eq!(ticks("50"), ticks("50"));
     assert!(ticks("50").len() > 3);
     assert!("some".parse::<CrashPoints>().is_err());
-    let counted = [CrashPoints::Spread(3), CrashPoints::Boundaries(4), CrashPoints::Unsynced(5)];
+    let spread = [CrashPoints::Spread(3), CrashPoints::Boundaries(4)];
+    let counted = [CrashPoints::Unsynced(5), CrashPoints::WithPauses(6)];
     let all = [CrashPoints::None, CrashPoints::Sampled(7), CrashPoints::Flushes, CrashPoints::All];
-    for places in all.into_iter().chain(counted) {
+    for places in all.into_iter().chain(spread).chain(counted) {
         assert_eq!(places.to_string().parse(), Ok(places));
     }
 }

@@ -45,10 +45,10 @@ impl Trials {
                 in_doubt.push(unit);
                 kept.push(keep);
             };
-            device.cut(recording, id, cut.tick, &mut choices, &mut each)
+            device.cut(recording, id, cut, &mut choices, &mut each)
         };
         let contents = self.devices.iter_mut().zip(0..).map(&mut left).collect();
-        let outlook = |(device, id): (&Device, u32)| device.outlook(recording, id, cut.tick);
+        let outlook = |(device, id): (&Device, u32)| device.outlook(recording, id, cut);
         let outlook: Vec<Outlook> = self.devices.iter().zip(0..).map(outlook).collect();
         // What has happened does not un-happen: places that are the same follow one another.
         if outlook != self.last {
@@ -61,8 +61,8 @@ impl Trials {
 
 impl Device {
     /// What the device may hold after the crash point that was just made.
-    fn outlook(&self, recording: &Recording, device: u32, tick: u64) -> Outlook {
-        let open = recording.at(DeviceId(device), tick);
+    fn outlook(&self, recording: &Recording, device: u32, cut: Moment) -> Outlook {
+        let open = recording.at_moment(DeviceId(device), cut);
         let open =
             open.changes(self.followed.settled).map(|(event, fate)| (event.submitted.tick, fate));
         (self.changes, open.collect())
@@ -74,11 +74,11 @@ impl Device {
         &mut self,
         recording: &Recording,
         device: u32,
-        tick: u64,
+        cut: Moment,
         choices: &mut Rng,
         each: &mut dyn FnMut(Unit, bool),
     ) -> Store {
-        let at = recording.at(DeviceId(device), tick);
+        let at = recording.at_moment(DeviceId(device), cut);
         self.changes += self.followed.follow(&at).filter(|e| at.fate(e).is_some()).count();
         let keep_percent = match choices.below(3) {
             0 => 0,

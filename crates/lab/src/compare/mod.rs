@@ -2,6 +2,7 @@
 
 mod columns;
 mod page;
+mod sentences;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -9,23 +10,23 @@ mod text;
 use std::path::Path;
 
 use serde::Serialize;
-use steadfast_crash::program::describe::counted;
+use serde::ser::{SerializeMap, Serializer};
 use steadfast_setup::form::{Wrong, WrongFile};
+use steadfast_trace::format::TraceEnd;
 use toml::de::DeTable;
 
-use crate::results::{FilesRow, JudgedScope, Results, RiskRow, Spread, VariantInfo, bytes};
+use crate::results::{FilesRow, JudgedScope, Results, RiskRow, Spread, VariantInfo};
 use crate::scenario::Scenario;
 use crate::{LabError, OptionError};
 
 /// The stacks that come with the program, as a file that can be changed.
 pub const STACKS: &str = include_str!("../../catalogue/stacks.toml");
 
-/// So many stacks that are level with the fastest are named.
-const NAMED: usize = 3;
-
 /// Stacks whose times are less than so far from each other are level, whatever their ranges: the
 /// models are not known better (docs/validation.md).
 const LEVEL: f64 = 1.1;
+/// Of fewer syncs there is no median.
+const MEDIAN_FROM: u64 = 10;
 
 /// What is asked of a comparison.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -38,6 +39,8 @@ pub struct StackChoice {
     pub budget: Option<f64>,
     /// The trace was cut off: after so many calls, which are taken.
     pub cut_off: Option<u64>,
+    /// How the recorded program ended; `None`: not known.
+    pub recorded: Option<TraceEnd>,
 }
 
 /// The stacks that are compared, and the program on each.
@@ -60,7 +63,7 @@ pub fn scenario(
     trace: &Path,
     choice: &StackChoice,
 ) -> Result<ComparedStacks, LabError> {
-    let StackChoice { flat_out, only, budget, cut_off } = choice;
+    let StackChoice { flat_out, only, budget, cut_off, .. } = choice;
     let (text, origin) = catalogue.unwrap_or((STACKS, "stacks.toml"));
     let workload = toml::toml! {
         cuts = 10
@@ -139,7 +142,8 @@ fn keep_within(
 /// A program on the stacks of a catalogue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StackComparison {
-    /// The fastest first.
+    /// The fastest first; of those that are level with it, if all have prices, the cheapest.
+    /// Warnings last.
     pub rows: Vec<StackRow>,
     /// What prices are in.
     pub currency: Option<String>,
@@ -147,6 +151,8 @@ pub struct StackComparison {
     pub choice: StackChoice,
     /// Stacks that the budget leaves out because they have no price.
     pub without_price: Vec<String>,
+    /// It was stopped before all of so many stacks had been run.
+    pub stopped: Option<usize>,
 }
 
 /// The program on one stack.
@@ -158,29 +164,44 @@ pub struct StackRow {
     pub label: String,
     /// What it costs; `null`: not known.
     pub price: Option<f64>,
-    /// Its place by speed, the best and the worst that the ranges allow.
-    pub place: (usize, usize),
+    /// Its place by speed, the best and the worst that the ranges allow; `null`: of a warning.
+    pub place: Option<(usize, usize)>,
     /// How long the program took, in s: over the seeds.
     pub seconds: Spread,
     /// How many times as fast as on the first stack.
     pub times: Option<f64>,
-    /// fsync and its like: how many, half of them in at most so many ms, 99 % of them.
+    /// fsync and its like: how many.
     pub syncs: u64,
-    /// The share of cuts that may break a promise, at most, in per cent, at 95 % confidence.
-    pub broken_at_most_percent: f64,
+    /// Half of them took at most so many ms; `null`: there are fewer than ten.
+    pub sync_p50_ms: Option<f64>,
+    /// The same of 99 % of them; `null`: there are fewer than 400.
+    pub sync_p99_ms: Option<f64>,
     /// What of the program's calls is judged; `null`: it was not cut.
     pub scope: Option<JudgedScope>,
-    /// In ms.
-    pub sync_p50_ms: f64,
-    /// In ms; `null`: there are too few.
-    pub sync_p99_ms: Option<f64>,
-    /// How often the power was cut; 0: not at all.
+    /// What the cuts took; nothing, if there were none.
+    #[serde(flatten, serialize_with = "measured")]
+    pub loss: Option<Loss>,
+    /// The device of an external journal that data goes through, too.
+    #[serde(skip)]
+    pub data_journal: Option<String>,
+    /// What the others are compared with.
+    pub is_first: bool,
+    /// It is there as a warning: a device of it does not do what it says.
+    pub is_control: bool,
+}
+
+/// What the cuts of a stack took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loss {
+    /// How often the power was cut.
     pub cuts: u64,
-    /// Promises that were broken, and in how many cuts.
+    /// Promises that were broken.
     pub broken_promises: u64,
     /// In how many cuts.
     pub cuts_that_broke: u64,
-    /// The most that a cut took of what had returned and was not promised: bytes.
+    /// The share of cuts that may break a promise, at most, in per cent, at 95 % confidence.
+    pub broken_at_most_percent: f64,
+    /// The most that one of the cuts took of what had returned, promised or not: bytes.
     pub lost_bytes: f64,
     /// Calls.
     pub lost_calls: f64,
@@ -188,31 +209,57 @@ pub struct StackRow {
     pub lost_ms: f64,
     /// From power on to mounted, in ms: the median.
     pub recovery_ms: f64,
-    /// What the others are compared with.
-    pub is_first: bool,
-    /// It is there as a warning: a device of it does not do what it says.
-    pub is_control: bool,
 }
 
-/// The rows of a run, the fastest first.
+/// What was not measured is `null`, and `cuts` 0.
+fn measured<S: Serializer>(loss: &Option<Loss>, to: S) -> Result<S::Ok, S::Error> {
+    let of = |figure: fn(&Loss) -> f64| loss.as_ref().map(figure);
+    let count = |figure: fn(&Loss) -> u64| loss.as_ref().map(figure);
+    let mut all = to.serialize_map(None)?;
+    all.serialize_entry("cuts", &count(|loss| loss.cuts).unwrap_or(0))?;
+    all.serialize_entry("broken_promises", &count(|loss| loss.broken_promises))?;
+    all.serialize_entry("cuts_that_broke", &count(|loss| loss.cuts_that_broke))?;
+    all.serialize_entry("broken_at_most_percent", &of(|loss| loss.broken_at_most_percent))?;
+    all.serialize_entry("lost_bytes", &of(|loss| loss.lost_bytes))?;
+    all.serialize_entry("lost_calls", &of(|loss| loss.lost_calls))?;
+    all.serialize_entry("lost_ms", &of(|loss| loss.lost_ms))?;
+    all.serialize_entry("recovery_ms", &of(|loss| loss.recovery_ms))?;
+    all.end()
+}
+
+/// The rows of a run, the fastest first, warnings last.
 fn rows(scenario: &Scenario, results: &Results, more: Option<&Results>) -> Vec<StackRow> {
     let of = |v: &VariantInfo| row((results, more), &v.name, &v.label);
     let mut rows: Vec<StackRow> = results.variants.iter().filter_map(of).collect();
     let first = results.variants.first().map(|v| v.name.clone()).unwrap_or_default();
     rows.iter_mut().for_each(|row| row.is_first = row.stack == first);
     let baseline = rows.iter().find(|row| row.is_first).map(|row| row.seconds.median());
+    let honest = rows.iter().filter(|row| !row.is_control);
     let ranges: Vec<(f64, f64)> =
-        rows.iter().map(|row| (row.seconds.min(), row.seconds.max())).collect();
+        honest.map(|row| (row.seconds.min(), row.seconds.max())).collect();
     for row in &mut rows {
         let variant = scenario.variants.iter().find(|v| v.name == row.stack);
         row.price = variant.and_then(|variant| variant.price);
+        let data = variant.filter(|v| v.stack.mount.split(',').any(|word| word == "data=journal"));
+        row.data_journal = data.and_then(|variant| variant.stack.journal.clone());
         let (min, max) = (row.seconds.min(), row.seconds.max());
         let faster = ranges.iter().filter(|(_, other_max)| *other_max * LEVEL < min).count();
         let not_slower = ranges.iter().filter(|(other_min, _)| *other_min <= max * LEVEL).count();
-        row.place = (faster + 1, not_slower.max(faster + 1));
+        row.place = (!row.is_control).then(|| (faster + 1, not_slower.max(faster + 1)));
         row.times = baseline.map(|base| base / row.seconds.median());
     }
-    rows.sort_by(|a, b| a.seconds.median().total_cmp(&b.seconds.median()));
+    rows.sort_by(|a, b| {
+        let medians = || a.seconds.median().total_cmp(&b.seconds.median());
+        a.is_control.cmp(&b.is_control).then_with(medians)
+    });
+    let level = rows.iter().take_while(|row| row.is_level()).count();
+    let prices: Option<Vec<f64>> = rows[..level].iter().map(|row| row.price).collect();
+    let cheapest = |prices: Vec<f64>| {
+        (0..prices.len()).min_by(|a, b| prices[*a].total_cmp(&prices[*b]).then(a.cmp(b)))
+    };
+    if let Some(best) = prices.and_then(cheapest) {
+        rows[..=best].rotate_right(1);
+    }
     rows
 }
 
@@ -226,33 +273,41 @@ fn row(
     let risks: Vec<&RiskRow> = results.all::<RiskRow>().filter(|r| r.variant == stack).collect();
     let first = speeds.first()?;
     let seconds: Vec<f64> = speeds.iter().map(|row| row.elapsed_seconds).collect();
-    let most = |of: fn(&RiskRow) -> f64| risks.iter().map(|risk| of(risk)).fold(0.0, f64::max);
-    let recovery: Vec<f64> = risks.iter().map(|risk| risk.recovery_ms.p50()).collect();
     Some(StackRow {
         stack: stack.to_owned(),
         label: label.to_owned(),
         price: None,
-        place: (0, 0),
+        place: None,
         seconds: Spread::of(&seconds),
         times: None,
         syncs: first.fsyncs,
-        broken_at_most_percent: risks
-            .iter()
-            .map(|risk| risk.cuts_with_broken_promises.at_most_percent())
-            .fold(0.0, f64::max),
-        scope: risks.first().and_then(|risk| risk.scope),
-        sync_p50_ms: first.fsync_ms.p50(),
+        sync_p50_ms: (first.fsyncs >= MEDIAN_FROM).then(|| first.fsync_ms.p50()),
         sync_p99_ms: first.fsync_ms.p99(),
-        cuts: risks.iter().map(|risk| risk.cuts).sum(),
-        broken_promises: risks.iter().map(|risk| risk.broken_promises).sum(),
-        cuts_that_broke: risks.iter().map(|risk| risk.cuts_with_broken_promises.events).sum(),
-        lost_bytes: most(|risk| risk.exposure_bytes.max()),
-        lost_calls: most(|risk| risk.exposure_operations.max()),
-        lost_ms: most(|risk| risk.exposure_ms.max()),
-        recovery_ms: Spread::of(&recovery).median(),
+        scope: risks.first().and_then(|risk| risk.scope),
+        loss: Loss::of(&risks),
+        data_journal: None,
         is_first: false,
         is_control: results.variant(stack).is_some_and(|variant| variant.control),
     })
+}
+
+impl Loss {
+    /// Of the rows of a stack; nothing without a cut.
+    fn of(risks: &[&RiskRow]) -> Option<Loss> {
+        let most = |of: fn(&RiskRow) -> f64| risks.iter().map(|risk| of(risk)).fold(0.0, f64::max);
+        let recovery: Vec<f64> = risks.iter().map(|risk| risk.recovery_ms.p50()).collect();
+        let cuts = risks.iter().map(|risk| risk.cuts).sum();
+        (cuts > 0).then(|| Loss {
+            cuts,
+            broken_promises: risks.iter().map(|risk| risk.broken_promises).sum(),
+            cuts_that_broke: risks.iter().map(|risk| risk.cuts_with_broken_promises.events).sum(),
+            broken_at_most_percent: most(|risk| risk.cuts_with_broken_promises.at_most_percent()),
+            lost_bytes: most(|risk| risk.exposure_bytes.max()),
+            lost_calls: most(|risk| risk.exposure_operations.max()),
+            lost_ms: most(|risk| risk.exposure_ms.max()),
+            recovery_ms: Spread::of(&recovery).median(),
+        })
+    }
 }
 
 impl StackComparison {
@@ -268,141 +323,8 @@ impl StackComparison {
             currency: stacks.scenario.currency.clone(),
             choice: choice.clone(),
             without_price: stacks.without_price.clone(),
-        }
-    }
-
-    /// What it means, in sentences made of the figures.
-    pub fn sentences(&self) -> Vec<String> {
-        let rows = &self.rows;
-        let mut said: Vec<String> = self.of_speed().into_iter().collect();
-        said.extend(self.of_choice());
-        let cut: u64 = rows.iter().map(|row| row.cuts).sum();
-        if cut == 0 {
-            said.push("The power was not cut (--cuts).".to_owned());
-            return said;
-        }
-        said.extend(self.of_safe());
-        said.extend(of_scope(rows));
-        let honest = || rows.iter().filter(|row| !row.is_control && row.cuts > 0);
-        let (kept, broke): (Vec<_>, Vec<_>) = honest().partition(|row| row.broken_promises == 0);
-        if !kept.is_empty() {
-            said.extend(of_kept(&kept));
-        }
-        for row in broke.into_iter().chain(rows.iter().filter(|row| row.is_control)) {
-            said.extend(of_broken(row));
-        }
-        said
-    }
-
-    /// What the figures are of, where that is not the whole program on the whole catalogue.
-    fn of_choice(&self) -> Vec<String> {
-        let StackChoice { flat_out, only, budget, cut_off } = &self.choice;
-        let mut said = Vec::new();
-        if let Some(calls) = cut_off {
-            said.push(format!(
-                "The trace was cut off: the figures are of the {} that are in it.",
-                counted(*calls, "call")
-            ));
-        }
-        if *flat_out {
-            said.push(
-                "Without the program's own work (--flat-out): each call is made as soon as those \
-                 before it allow."
-                    .to_owned(),
-            );
-        }
-        if !self.without_price.is_empty() {
-            said.push(format!(
-                "Without a price, and so left out ({}): {}.",
-                stacks(self.without_price.len()),
-                self.without_price.join(", ")
-            ));
-        }
-        let is_part = !only.is_empty() || budget.is_some();
-        if let Some(base) = self.rows.iter().find(|row| row.is_first).filter(|_| is_part) {
-            said.push(format!(
-                "\"times as fast\" is beside {}, the first of these stacks.",
-                base.stack
-            ));
-        }
-        said
-    }
-
-    fn of_speed(&self) -> Option<String> {
-        let (best, base) = (self.best()?, self.rows.iter().find(|row| row.is_first)?);
-        let within = match self.choice.budget {
-            Some(budget) => format!(" within {}", self.money(budget)),
-            None if best.stack == base.stack => return None,
-            None => String::new(),
-        };
-        let beside = match best.stack == base.stack {
-            true => String::new(),
-            false => format!(
-                ", {} on {} ({})",
-                seconds(base.seconds.median()),
-                base.stack,
-                times(best.times.unwrap_or(1.0))
-            ),
-        };
-        let is_level =
-            |row: &&&StackRow| row.place.0 == 1 && row.stack != best.stack && !row.is_control;
-        let level: Vec<&str> =
-            self.rows.iter().filter(|row| is_level(&row)).map(|row| row.stack.as_str()).collect();
-        let level = match level.len() {
-            0 => String::new(),
-            n @ 1..=NAMED => format!(" Level with it: {}.", level[..n].join(", ")),
-            n => format!(" Level with it: {} and {} more.", level[..NAMED].join(", "), n - NAMED),
-        };
-        Some(format!(
-            "Fastest{within} is {} ({}{}): {} on it{beside}.{level}",
-            best.stack,
-            best.label,
-            self.costs(best),
-            seconds(best.seconds.median()),
-        ))
-    }
-
-    /// The fastest; of those that are level with it, if all have prices, the cheapest.
-    fn best(&self) -> Option<&StackRow> {
-        let honest = || self.rows.iter().filter(|row| !row.is_control);
-        let level = || honest().filter(|row| row.place.0 == 1);
-        let price = |row: &&StackRow| row.price.unwrap_or(f64::MAX);
-        match level().all(|row| row.price.is_some()) {
-            true => level().min_by(|a, b| price(a).total_cmp(&price(b))),
-            false => None,
-        }
-        .or(honest().next())
-        .or(self.rows.first())
-    }
-
-    /// Within a budget: the fastest that keeps what it promises, if another one is faster.
-    fn of_safe(&self) -> Option<String> {
-        self.choice.budget?;
-        let keeps = |row: &&StackRow| row.cuts > 0 && row.broken_promises == 0 && !row.is_control;
-        let Some(safe) = self.rows.iter().find(keeps) else {
-            return Some("No stack within it keeps all that was promised.".to_owned());
-        };
-        let other = self.best().is_some_and(|best| best.stack != safe.stack);
-        Some(match other {
-            true => format!(
-                "Fastest whose cuts take nothing promised is {} ({}{}): {} on it.",
-                safe.stack,
-                safe.label,
-                self.costs(safe),
-                seconds(safe.seconds.median())
-            ),
-            false => "Its cuts take nothing promised.".to_owned(),
-        })
-    }
-
-    fn costs(&self, row: &StackRow) -> String {
-        row.price.map_or_else(String::new, |price| format!(", {}", self.money(price)))
-    }
-
-    fn money(&self, amount: f64) -> String {
-        match &self.currency {
-            Some(currency) => format!("{amount} {currency}"),
-            None => amount.to_string(),
+            stopped: (results.partial || more.is_some_and(|more| more.partial))
+                .then_some(stacks.scenario.variants.len()),
         }
     }
 
@@ -412,90 +334,18 @@ impl StackComparison {
     }
 }
 
-/// Of a stack that broke promises or should have; nothing if there were none to break.
-fn of_broken(row: &StackRow) -> Option<String> {
-    let broken = counted(row.broken_promises, "promise");
-    Some(match row.broken_promises {
-        0 if row.promises() == 0 => return None,
-        0 => format!("{}, the warning, broke no promise in {} cuts.", row.stack, row.cuts),
-        _ => format!(
-            "{} loses what was synced: {broken} broken, in {} of {} cuts.",
-            row.stack, row.cuts_that_broke, row.cuts
-        ),
-    })
-}
-
 impl StackRow {
     fn promises(&self) -> u64 {
         self.scope.map_or(self.syncs, |scope| scope.promises)
     }
-}
 
-/// What of the program no figure shows.
-fn of_scope(rows: &[StackRow]) -> Vec<String> {
-    let most = |of: fn(JudgedScope) -> u64| rows.iter().filter_map(|r| r.scope).map(of).max();
-    let left_out = most(|scope| scope.files_left_out).filter(|n| *n > 0).map(|n| {
-        format!(
-            "Not judged: {} of more than 64 MiB, or with a range taken out or put in. What a cut \
-             takes of that is in no figure.",
-            counted(n, "file")
-        )
-    });
-    let unnamed = most(|scope| scope.files_without_name).filter(|n| *n > 0).map(|n| {
-        format!(
-            "{} synced, and not the folder with the new name: POSIX lets a cut take the whole \
-             file, so that breaks no promise.",
-            if n == 1 { "1 file was".to_owned() } else { format!("{n} files were") }
-        )
-    });
-    left_out.into_iter().chain(unnamed).collect()
-}
+    /// Whether a cut took what was promised.
+    fn broke(&self) -> bool {
+        self.loss.as_ref().is_some_and(|loss| loss.broken_promises > 0)
+    }
 
-/// Of the stacks that keep what they promise: what a cut takes.
-fn of_kept(kept: &[&StackRow]) -> Vec<String> {
-    let of = stacks(kept.len());
-    let surely = kept.iter().filter(|row| row.scope.is_some_and(|s| s.no_volatile_cache)).count();
-    let surely = match surely {
-        0 => String::new(),
-        1 => "; 1 of them has no volatile cache: its zero does not test flushes".to_owned(),
-        n => format!("; {n} of them have no volatile cache: their zeros do not test flushes"),
-    };
-    let bound = kept.iter().map(|row| row.broken_at_most_percent).fold(0.0, f64::max);
-    let promised = match kept.iter().any(|row| row.promises() > 0) {
-        true => format!(
-            "What was synced is there after every cut of {of} (up to {bound:.0} % of cuts may \
-             differ: more --cuts say it better){surely}."
-        ),
-        false => "The program syncs nothing, so nothing was promised to it.".to_owned(),
-    };
-    let most = |what: fn(&StackRow) -> f64| {
-        kept.iter().copied().max_by(|a, b| what(a).total_cmp(&what(b)).then(b.stack.cmp(&a.stack)))
-    };
-    let figures = (most(|r| r.lost_bytes), most(|r| r.lost_calls), most(|r| r.lost_ms));
-    let (Some(bytes_row), Some(calls_row), Some(age_row)) = figures else { return vec![promised] };
-    let lost = match calls_row.lost_calls > 0.0 {
-        false => format!("A cut takes nothing of {of}."),
-        true => format!(
-            "Of what was not, a cut takes at most {} ({}), {} ({}), up to {:.0} ms old ({}).",
-            bytes(bytes_row.lost_bytes),
-            bytes_row.stack,
-            counted(calls_row.lost_calls as u64, "call"),
-            calls_row.stack,
-            age_row.lost_ms,
-            age_row.stack
-        ),
-    };
-    vec![promised, lost]
-}
-
-fn stacks(count: usize) -> String {
-    counted(count as u64, "stack")
-}
-
-fn times(times: f64) -> String {
-    if times >= 10.0 { format!("{times:.0} times") } else { format!("{times:.1} times") }
-}
-
-fn seconds(seconds: f64) -> String {
-    if seconds < 1.0 { format!("{:.0} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
+    /// Whether it may be the fastest.
+    fn is_level(&self) -> bool {
+        self.place.is_some_and(|(best, _)| best == 1)
+    }
 }

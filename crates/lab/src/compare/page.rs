@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use steadfast_vfs::foreign::lines as harmless;
 
 use super::columns::{COLUMNS, cells};
-use super::{StackComparison, StackRow};
+use super::{Loss, StackComparison, StackRow};
 use crate::report;
 use crate::report::plot::{Frame, Plot};
 use crate::report::scale::Scale;
@@ -14,8 +14,10 @@ use crate::results::{Results, bytes};
 
 const PICTURE: &str = "Upper left is best: fast, and little taken. Up: how often the program's run \
     fits into the time that it takes on the first stack; both axes are logarithmic, and what takes \
-    nothing is at the left end. The line across a mark is the range over the seeds. A name with ! \
-    broke promises: what was synced was gone.";
+    nothing is at the left end. A cut takes of calls that had returned; of a disk that ignores \
+    flushes also what was synced. It is the most that was found: more cuts find more. The line \
+    across a mark is the range over the seeds. A name with ! broke promises: what was synced was \
+    gone.";
 const TIMELINE: &str = "Time is logarithmic. Where a line is flat the program waited, for the \
     stack or for itself.";
 const LATENCY: &str = "Both axes are logarithmic. A line that ends further right has slower worst \
@@ -25,7 +27,7 @@ impl StackComparison {
     /// The page: complete, it loads no other file. `what` was compared; `results` are of the runs
     /// that were cut.
     pub fn page(&self, what: &str, results: &Results) -> String {
-        let title = format!("{what} on {}", super::stacks(self.rows.len()));
+        let title = format!("{what} on {}", super::sentences::stacks(self.rows.len()));
         let found = self.sentences();
         let body = html! {
             header {
@@ -39,7 +41,8 @@ impl StackComparison {
                     section { h2 { "Speed, and what a power cut takes" }
                               (report::figures(&[picture], "", PICTURE)) }
                 }
-                section { h2 { "The stacks" } (self.table()) }
+                section { h2 { "The stacks" } (self.table())
+                          @if let Some(said) = self.footnote() { p.caption { (said) } } }
                 @let shown = self.shown();
                 @if let Some(timeline) = report::timeline(results, &shown) {
                     section { h2 { "The program over time" }
@@ -64,8 +67,8 @@ impl StackComparison {
         let all = [
             of(&|row| row.is_first),
             self.rows.first(),
-            of(&|row| row.broken_promises == 0 && !row.is_control),
-            self.rows.last(),
+            of(&|row| !row.broke() && !row.is_control),
+            self.rows.iter().rev().find(|row| !row.is_control),
             of(&|row| row.is_control),
         ];
         let mut names: Vec<&str> = Vec::new();
@@ -79,52 +82,50 @@ impl StackComparison {
 
     /// One mark a stack.
     fn picture(&self) -> Option<Drawing> {
-        let rows: Vec<&StackRow> = self.rows.iter().filter(|row| row.cuts > 0).collect();
+        let cut: Vec<(&StackRow, &Loss)> =
+            self.rows.iter().filter_map(|row| Some((row, row.loss.as_ref()?))).collect();
+        let rows = || cut.iter().map(|(row, _)| *row);
         let base = self.rows.iter().find(|row| row.is_first)?.seconds.median();
-        let kib = |row: &StackRow| row.lost_bytes / 1024.0;
+        let kib: Vec<f64> = cut.iter().map(|(_, loss)| loss.lost_bytes / 1024.0).collect();
         let times = |seconds: f64| base / seconds;
-        let all = || rows.iter().flat_map(|row| [row.seconds.min(), row.seconds.max()]).map(times);
-        let names: Vec<String> = rows
-            .iter()
-            .map(|row| format!("{}{}", row.stack, if row.broken_promises > 0 { " !" } else { "" }))
+        let all = || rows().flat_map(|row| [row.seconds.min(), row.seconds.max()]).map(times);
+        let names: Vec<String> = rows()
+            .map(|row| format!("{}{}", row.stack, if row.broke() { " !" } else { "" }))
             .collect();
-        let tooltip = |row: &&StackRow| {
+        let tooltip = |(row, loss): &(&StackRow, &Loss)| {
             format!(
-                "{}: {:.3} s, {} of what was not promised, {} broken promises",
+                "{}: {:.3} s, at most {} lost, {} broken promises",
                 row.label,
                 row.seconds.median(),
-                bytes(row.lost_bytes),
-                row.broken_promises
+                bytes(loss.lost_bytes),
+                loss.broken_promises
             )
         };
-        let tooltips: Vec<String> = rows.iter().map(tooltip).collect();
+        let tooltips: Vec<String> = cut.iter().map(tooltip).collect();
         let mut plot = Plot::new(Frame {
             title: "speed against loss",
             description: &tooltips.join("; "),
-            x: (
-                Scale::of(true, rows.iter().map(|row| kib(row))),
-                "KiB that a cut takes at most of what was not promised",
-            ),
+            x: (Scale::of(true, kib.iter().copied()), "most KiB of returned calls that a cut took"),
             y: (Scale::of(true, all()), "times as fast as the first stack"),
             legend: (&[], false),
             width: 560.0,
             height: 420.0,
             right: 130.0,
         });
-        for row in &rows {
-            plot.upright_range(kib(row), (times(row.seconds.max()), times(row.seconds.min())));
+        for (row, kib) in rows().zip(&kib) {
+            plot.upright_range(*kib, (times(row.seconds.max()), times(row.seconds.min())));
         }
         let points: Vec<(f64, f64)> =
-            rows.iter().map(|row| (kib(row), times(row.seconds.median()))).collect();
+            kib.iter().copied().zip(rows().map(|row| times(row.seconds.median()))).collect();
         let labels: Vec<(&str, String)> = names.iter().map(String::as_str).zip(tooltips).collect();
         plot.labelled(&points, &labels);
-        (!rows.is_empty()).then(|| plot.end())
+        (!cut.is_empty()).then(|| plot.end())
     }
 
     fn table(&self) -> Markup {
         let has_prices = self.has_prices();
         html! {
-            div.wide { table {
+            div.wide tabindex="0" { table.stacks {
                 thead { tr {
                     @for (above, below) in COLUMNS { th scope="col" { (above) " " (below) } }
                     @if has_prices {
@@ -137,7 +138,7 @@ impl StackComparison {
                     th scope="row" { strong { (stack) } br; small { (row.label) } }
                     @for (i, cell) in rest.iter().enumerate() {
                         // Of the promises.
-                        @let broke = i == 4 && row.broken_promises > 0;
+                        @let broke = i == 4 && row.broke();
                         td.bad[broke] { @if broke { "! " } (cell) }
                     }
                     @if has_prices {
@@ -152,8 +153,10 @@ impl StackComparison {
 fn how(results: &Results) -> Markup {
     html! {
         p { "On each stack, a model in virtual time, were made " (results.command) ". The power \
-             was cut in the run with the first seed; each cut's figures are of what was left after \
-             recovery. By steadfast " (results.program) "." }
+             was cut in the run with the first seed, from its start to the program's end: half of \
+             the cuts over the time, pauses too, half over what happened, the last one at the end. \
+             What is at risk after the end is in no figure. Each cut's figures are of what was \
+             left after recovery. By steadfast " (results.program) "." }
         div.wide { table.words {
             thead { tr { th { "stack" } th { "devices" } th { "mount" } } }
             tbody { @for v in &results.variants { tr {

@@ -5,21 +5,24 @@ fn row(stack: &str, seconds: &[f64], (price, broken): (Option<f64>, u64)) -> Sta
         stack: stack.to_owned(),
         label: format!("<{stack}>"),
         price,
-        place: (1, 1),
+        place: Some((1, 1)),
         seconds: Spread::of(seconds),
         times: Some(4.0 / Spread::of(seconds).median()),
         syncs: 40,
-        broken_at_most_percent: 30.0,
         scope: None,
-        sync_p50_ms: 1.0,
+        sync_p50_ms: Some(1.0),
         sync_p99_ms: None,
-        cuts: 10,
-        broken_promises: broken,
-        cuts_that_broke: broken,
-        lost_bytes: 77.0,
-        lost_calls: 1.0,
-        lost_ms: 3.0,
-        recovery_ms: 5.0,
+        loss: Some(Loss {
+            cuts: 10,
+            broken_promises: broken,
+            cuts_that_broke: broken,
+            broken_at_most_percent: 30.0,
+            lost_bytes: 77.0,
+            lost_calls: 1.0,
+            lost_ms: 3.0,
+            recovery_ms: 5.0,
+        }),
+        data_journal: None,
         is_first: stack == "disk",
         is_control: false,
     }
@@ -33,7 +36,7 @@ fn comparison(budget: Option<f64>) -> StackComparison {
     ];
     let choice = StackChoice { budget, ..StackChoice::default() };
     let without_price = budget.map(|_| vec!["hdd".to_owned()]).unwrap_or_default();
-    StackComparison { rows, currency: Some("EUR".into()), choice, without_price }
+    StackComparison { rows, currency: Some("EUR".into()), choice, without_price, stopped: None }
 }
 
 #[test]
@@ -41,7 +44,7 @@ fn prices_are_a_column_and_a_budget_names_two_stacks() {
     let text = comparison(Some(150.0)).text();
     for part in [
         "Fastest within 150 EUR is card (<card>, 120.5 EUR): 1.25 s on it, 4.00 s on\ndisk",
-        "Fastest whose cuts take nothing promised is flash (<flash>, 90 EUR): 2.00 s",
+        "Fastest whose cuts took nothing promised is flash (<flash>, 90 EUR): 2.00 s",
         "Without a price, and so left out (1 stack): hdd.\n",
         "\"times as fast\" is beside disk, the first of these stacks.\n",
         "      EUR\n",
@@ -54,6 +57,7 @@ fn prices_are_a_column_and_a_budget_names_two_stacks() {
         currency: None,
         choice: StackChoice::default(),
         without_price: Vec::new(),
+        stopped: None,
     };
     assert!(!without.text().contains("price"), "{}", without.text());
 }
@@ -116,6 +120,83 @@ fn what_the_figures_are_of_is_said() {
     let text = found.sentences().join("\n");
     assert!(text.contains("cut off: the figures are of the 7 calls"), "{text}");
     assert!(text.contains("Without the program's own work (--flat-out)"), "{text}");
+}
+
+#[test]
+fn what_was_not_measured_is_null() {
+    let mut uncut = row("disk", &[4.0], (None, 0));
+    (uncut.loss, uncut.sync_p50_ms) = (None, None);
+    let json = serde_json::to_value(&uncut).unwrap();
+    let figures = ["broken_promises", "cuts_that_broke", "broken_at_most_percent", "lost_bytes"];
+    let more = ["lost_calls", "lost_ms", "recovery_ms", "sync_p50_ms", "scope"];
+    for key in figures.into_iter().chain(more) {
+        assert_eq!(json.get(key), Some(&serde_json::Value::Null), "{key}: {json}");
+    }
+    assert_eq!(json["cuts"], 0);
+    let cut = serde_json::to_value(row("disk", &[4.0], (None, 2))).unwrap();
+    assert_eq!((&cut["broken_promises"], &cut["lost_bytes"]), (&2.into(), &77.0.into()));
+}
+
+/// Zeros that could not have been anything else are not told as good news.
+#[test]
+fn what_the_cuts_do_not_say_is_not_said() {
+    let of = |edit: &dyn Fn(&mut StackRow), broken: u64| {
+        let mut disk = row("disk", &[4.0], (None, 0));
+        let mut liar = row("liar", &[3.0], (None, broken));
+        liar.is_control = true;
+        [&mut disk, &mut liar].into_iter().for_each(edit);
+        let rows = vec![disk, liar];
+        let found = StackComparison { rows, ..comparison(None) };
+        found.sentences().join("\n")
+    };
+    let good = of(&|_| (), 2);
+    assert!(good.contains("What was synced is there after every cut of 1 stack"), "{good}");
+    assert!(good.contains("liar loses what was synced: 2 promises broken"), "{good}");
+    assert!(good.contains("In 10 cuts of disk at most 77 B (disk)"), "{good}");
+    for (said, why, help) in [
+        (of(&|row| row.syncs = 0, 0), "the program syncs nothing", "do not help"),
+        (of(&|_| (), 0), "hardly any cut fell after a sync", "More --cuts help"),
+        (
+            of(&|row| row.loss.as_mut().unwrap().broken_at_most_percent = 100.0, 2),
+            "up to 100 % of cuts may differ",
+            "may help",
+        ),
+    ] {
+        assert!(said.contains("Of what was synced these cuts say nothing"), "{said}");
+        assert!(said.contains(why) && said.contains(help), "{said}");
+        assert!(!said.contains("is there after every cut"), "{said}");
+    }
+}
+
+#[test]
+fn a_run_that_was_stopped_is_said_to_be() {
+    let stopped = |rows| StackComparison { rows, stopped: Some(20), ..comparison(None) };
+    let text = stopped(Vec::new()).text();
+    assert_eq!(text, "It was stopped: of 20 stacks, none had been run by then.\n");
+    let some = stopped(vec![row("disk", &[4.0], (None, 0))]).text();
+    assert!(some.contains("of 20 stacks, 1 had been run by then") && some.contains("4.000"));
+}
+
+#[test]
+fn stacks_that_differ_by_what_nobody_waits_for_are_named() {
+    let mut found = comparison(None);
+    for (row, seconds) in found.rows.iter_mut().zip([1.0, 1.0, 4.0]) {
+        row.seconds = Spread::of(&[seconds]);
+    }
+    found.rows[..2].iter_mut().for_each(|row| row.data_journal = Some("nvram".into()));
+    let said = found.sentences().join("\n");
+    assert!(said.contains("card and flash are equal by construction"), "{said}");
+    found.rows[1].seconds = Spread::of(&[1.1]);
+    assert!(!found.sentences().join("\n").contains("by construction"));
+}
+
+#[test]
+fn how_the_recorded_program_ended_is_said() {
+    let mut found = comparison(None);
+    let end = TraceEnd { calls: 1, at: 139_000_000, status: Some(3), interrupted: false };
+    found.choice.recorded = Some(end);
+    let said = found.sentences().join("\n");
+    assert!(said.contains("the program took 139 ms; it ended with status 3."), "{said}");
 }
 
 #[test]

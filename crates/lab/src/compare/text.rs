@@ -12,6 +12,9 @@ impl StackComparison {
         let price = self.has_prices().then(|| self.currency.as_deref().unwrap_or_default());
         let above = COLUMNS.map(|(above, _)| above.to_owned());
         let below = COLUMNS.map(|(_, below)| below.to_owned());
+        if self.rows.is_empty() {
+            return out;
+        }
         out.push('\n');
         out.push_str(&line(&above, price));
         out.push_str(&line(&below, price.map(|_| "price")));
@@ -19,6 +22,7 @@ impl StackComparison {
             let price = price.map(|_| row.price.map_or("-".to_owned(), |price| price.to_string()));
             out.push_str(&line(&cells(row), price.as_deref()));
         }
+        self.footnote().iter().for_each(|said| out.push_str(&format!("\n{}", wrapped(said, 0))));
         out
     }
 }

@@ -8,6 +8,8 @@ use super::svg::{Anchor, CHARACTER, Svg};
 const LINE: f64 = 14.0;
 /// Radius of a point.
 const REACH: f64 = 5.0;
+/// Of points at one place so many names are in their label.
+const NAMED: usize = 3;
 
 /// A label: its box, and where its point is.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +68,15 @@ pub(super) fn draw(
     room: (f64, Range<f64>),
 ) {
     let mut placed: Vec<PointLabel> = Vec::new();
-    for (i, (at, (name, tooltip))) in points.iter().zip(labels).enumerate() {
+    let is_same =
+        |a: &(f64, f64), b: &(f64, f64)| (a.0 - b.0).abs() < 1.0 && (a.1 - b.1).abs() < 1.0;
+    for (i, (at, (_, tooltip))) in points.iter().zip(labels).enumerate() {
+        if points[..i].iter().any(|other| is_same(other, at)) {
+            svg.mark(*at, i, tooltip);
+            continue;
+        }
+        let here = points.iter().zip(labels).filter(|(other, _)| is_same(other, at));
+        let name = &listed(here.map(|(_, (name, _))| *name).collect());
         let label = place(*at, name, points, &placed, &room);
         placed.push(label);
         if (label.y - at.1).abs() >= LINE {
@@ -80,6 +90,14 @@ pub(super) fn draw(
     }
 }
 
+/// The names of points at one place.
+fn listed(names: Vec<&str>) -> String {
+    match names.len() {
+        n if n > NAMED => format!("{} and {} more", names[..NAMED].join(", "), n - NAMED),
+        _ => names.join(", "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,16 +105,18 @@ mod tests {
     #[test]
     fn every_point_has_a_label_of_its_own_place() {
         let mut svg = Svg::new(300.0, 200.0, "", "");
-        let labels = ["one", "two", "<3>"].map(|name| (name, String::new()));
-        let points = [(50.0, 50.0), (50.0, 50.0), (0.0, 100.0)];
+        let labels = ["one", "two", "<3>", "four"].map(|name| (name, String::new()));
+        let points = [(50.0, 50.0), (52.0, 50.0), (0.0, 100.0), (50.0, 50.0)];
         draw(&mut svg, &points, &labels, (300.0, 0.0..200.0));
         let s = svg.end().svg;
-        assert_eq!(s.matches("<path").count(), 3);
+        assert_eq!(s.matches("<path").count(), 4);
         assert!(s.contains("&lt;3&gt;"));
         let place_of = |name: &str| {
             let end = s.find(&format!("\" class=\"ink\">{name}</text>")).unwrap();
             s[..end].rsplit("<text x=\"").next().unwrap().to_owned()
         };
-        assert_ne!(place_of("one"), place_of("two"));
+        // Points at one spot have one label.
+        assert_ne!(place_of("one, four"), place_of("two"));
+        assert_eq!(listed(vec!["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
     }
 }

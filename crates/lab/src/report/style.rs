@@ -37,6 +37,7 @@ th small { color: var(--dim); }
 .bad { color: var(--bad); font-weight: 600; }
 .note { background: var(--note); border-left: 4px solid var(--edge); padding: .4rem .8rem; }
 .note.bad { border-left-color: var(--bad); }
+.stacks thead th:nth-child(2) { text-align: left; }
 .panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 430px), 1fr));
           gap: .6rem 1.4rem; }
 .maps { display: flex; flex-wrap: wrap; gap: .6rem 1.4rem; }
@@ -46,6 +47,11 @@ summary { cursor: pointer; }
 .words small { white-space: normal; }
 .caption { color: var(--dim); font-size: 13.5px; max-width: 60rem; margin: .4rem 0 .8rem; }
 svg { max-width: 100%; height: auto; display: block; }
+@media screen and (max-width: 600px) {
+  .stacks { font-size: 11px; }
+  .stacks th, .stacks td { padding: .25rem .15rem; }
+  .stacks tbody th { max-width: 6.5rem; }
+}
 ";
 
 const ON_DARK: &str = "

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use steadfast_crash::explore::{CutSource, Plan, System, explore};
 
-use super::power::{ages, few, not_judged, row, spread};
+use super::power::{ages, few, not_judged, row};
 use super::record;
 use super::setting::{Report, Setting, Subject};
 use crate::Result;
@@ -55,10 +55,11 @@ impl Control {
     }
 }
 
-/// The plan of a control's cuts: for every four of the run as many as the scenario says.
-pub(super) fn control_plan(setting: &Setting, cuts: u64) -> Plan {
-    let cuts = (cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
-    Plan { e2fsck_every: 0, ..spread(cuts, setting.options.seed) }
+/// The plan of a control's cuts: for every four of the run as many as the scenario says, at places
+/// of the same kind.
+pub(super) fn control_plan(setting: &Setting, honest: &Plan) -> Plan {
+    let cuts = (honest.cuts() * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
+    Plan::trials(honest.places.with_count(cuts), setting.options.seed)
 }
 
 /// Cuts a run as `honest` says, and its controls.
@@ -71,7 +72,7 @@ pub(super) fn cut_with_controls(
     let Subject { setting, variant } = of;
     record::run(of, &recorded);
     let (recorded, finder) = record::noting(setting, recorded);
-    let control_plan = control_plan(setting, honest.cuts());
+    let control_plan = control_plan(setting, honest);
     let must_break = recorded.needs_flushes();
     let wanted = [Control::FlushIgnored, Control::FlushesOmitted];
     let controls = wanted.map(|control| control.of(&recorded).filter(|_| control_plan.cuts() > 0));

@@ -31,7 +31,7 @@ pub fn reproduce_state(
     let (recorded, plan) = match control {
         None => (recorded, honest),
         Some(control) => match control.of(&recorded) {
-            Some(changed) => (changed, control_plan(&setting, honest.cuts())),
+            Some(changed) => (changed, control_plan(&setting, &honest)),
             None => return Err(wrong(ScenarioError::NoControl(variant.to_owned()))),
         },
     };

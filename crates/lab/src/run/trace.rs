@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use steadfast_crash::CrashError;
 use steadfast_crash::account::{Account, History};
-use steadfast_crash::explore::CutSource;
+use steadfast_crash::explore::{CrashPoints, CutSource, Plan};
 use steadfast_crash::risk::{FilesRun, Speed};
 use steadfast_devices::filter::record::{Durability, RecordLog, RecordedDevice};
 use steadfast_peers::Begin;
+use steadfast_runtime::sleep;
 use steadfast_trace::TraceError;
 use steadfast_trace::replay::{self, ReplayFigures, ReplayObserver, TraceSource};
 use steadfast_vfs::FileSystem;
@@ -18,7 +19,7 @@ use steadfast_vfs::FileSystem;
 use self::judged::ReplayAccount;
 use super::controls::cut_with_controls;
 use super::files::{self, RealPart};
-use super::power::plan;
+use super::power;
 use super::reals::MEMORY;
 use super::recorded;
 use super::setting::{Part, Report, Subject};
@@ -27,6 +28,8 @@ use crate::results::{ClockKind, FilesRow, JudgedScope, Path, RiskRow};
 use crate::scenario::{self, TraceSpec, Variant};
 use crate::{Result, VariantError};
 
+/// What the record notes when the program has ended; its details mean nothing.
+const ENDED: u64 = 0x7472_6163_6565_6e64;
 /// Of what came out otherwise than it was recorded so many kinds are named.
 const KINDS: usize = 3;
 
@@ -153,8 +156,17 @@ impl TraceLoad {
         let wrong = TraceLoad::wrong(&self.0.file);
         let how = (self.0.pace(), observer);
         let (replayed, _) = replay::run(&self.source(), fs, how, begin).map_err(wrong)?;
+        // What nobody has synced is at risk while the program does something else, too.
+        sleep(replayed.tail);
+        log.note(ENDED, [0; 3]);
         Ok((replayed, judged.history(), judged.scope()))
     }
+}
+
+/// The cuts of a variant: also while the program waits, and until it has ended.
+fn plan(of: Subject<'_>) -> Plan {
+    let spread = power::plan(of);
+    Plan { places: CrashPoints::WithPauses(spread.cuts()), ..spread }
 }
 
 /// A run in virtual time. Beside the kernel's file systems the speeds are those in real time.

@@ -141,8 +141,10 @@ Examples:
 The calls of the trace are made again on each stack, a model in virtual time,
 and the power is cut in each run. A catalogue is a scenario file without a
 [workload]; the first stack that is run is what the others are compared with.
-Places are ranges where runs with several seeds overlap. Of a trace that was cut
-off what is there is taken, and the output says so.
+Places are ranges where runs with several seeds overlap, or are less than 10 %
+apart. Of a trace that was cut off what is there is taken, and the output says
+so. Half of the cuts are spread over the time, pauses too, half over what
+happened, the last one is at the program's end; more --cuts find more.
 
 Exit status: 0 good, 1 a stack could not be run, 2 used wrongly.")]
     Compare(LabCompare),

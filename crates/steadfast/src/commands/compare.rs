@@ -9,7 +9,7 @@ use serde_json::json;
 use steadfast_lab::compare::{self, StackChoice, StackComparison};
 use steadfast_lab::{RunOptions, Watch, run_seeds};
 use steadfast_trace::TraceError;
-use steadfast_trace::format::TraceEntry;
+use steadfast_trace::format::{TraceEnd, TraceEntry};
 use steadfast_trace::replay::{ReplayPace, TraceFile, TraceSource};
 use steadfast_vfs::bounded;
 
@@ -31,7 +31,8 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
         return Ok(CommandEnd::Good);
     }
     let file = args.trace.as_deref().context("no trace")?;
-    let (calls, is_cut_off) = calls(file)?;
+    let (calls, recorded) = calls(file)?;
+    let is_cut_off = recorded.is_none();
     let catalogue = args.stacks.as_deref().map(read).transpose()?;
     let catalogue = catalogue.as_ref().map(|(text, origin)| (text.as_str(), origin.as_str()));
     let choice = StackChoice {
@@ -39,6 +40,7 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
         only: args.only.clone(),
         budget: args.budget,
         cut_off: is_cut_off.then_some(calls),
+        recorded,
     };
     let stacks = compare::scenario(catalogue, file, &choice).map_err(to_anyhow)?;
     let scenario = &stacks.scenario;
@@ -73,7 +75,9 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
         json!({ "trace": file, "calls": calls, "cut_off": is_cut_off, "seeds": args.seeds,
         "flat_out": args.flat_out, "without_price": compared.without_price,
         "sentences": compared.sentences(), "check": checked, "currency": compared.currency,
-        "budget": args.budget, "stacks": &compared.rows, "notes": results.notes,
+        "budget": args.budget, "recorded_seconds": recorded.map(|end| end.at as f64 / 1e9),
+        "recorded_status": recorded.and_then(|end| end.status),
+        "interrupted": compared.stopped.is_some(), "stacks": &compared.rows, "notes": results.notes,
         "peak_memory_bytes": super::trace::peak_memory() })
     };
     match &args.json {
@@ -102,7 +106,7 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     for failure in &results.failures {
         terminal::error(&anyhow!("stack '{}': {}", failure.variant, failure.what));
     }
-    Ok(match results.partial {
+    Ok(match compared.stopped.is_some() {
         true => CommandEnd::Status(INTERRUPTED),
         false if !results.failures.is_empty() => CommandEnd::Problem,
         false => CommandEnd::Good,
@@ -129,7 +133,8 @@ impl FolderCheck {
         };
         format!(
             "Replayed in {}: {replayed_seconds:.3} s, recorded in {recorded_seconds:.3} s \
-             ({off:+.1} %); {differences}.",
+             ({off:+.1} %); {differences}. Syncs may have been much faster or slower when they \
+             were recorded than without recording, where processors go idle between calls.",
             folder.display()
         )
     }
@@ -148,23 +153,23 @@ fn check(choice: &StackChoice, file: &Path, folder: &Path) -> Result<FolderCheck
 }
 
 /// Reads the whole trace once: what is wrong with it is known before minutes are spent. How many
-/// calls it has, and whether it was cut off after them.
-fn calls(file: &Path) -> Result<(u64, bool), Usage> {
+/// calls it has, and its end; `None`: it was cut off after them.
+fn calls(file: &Path) -> Result<(u64, Option<TraceEnd>), Usage> {
     let source = TraceFile { path: file.to_owned(), partial: false };
     let mut trace = source.read().map_err(wrong(file))?;
     let mut calls = 0;
-    let is_cut_off = loop {
+    let end = loop {
         match trace.next_entry() {
             Ok(Some(entry)) => calls += u64::from(matches!(entry, TraceEntry::Call(_))),
-            Ok(None) => break false,
-            Err(TraceError::CutOff { .. }) => break true,
+            Ok(None) => break trace.end(),
+            Err(TraceError::CutOff { .. }) => break None,
             Err(e) => return Err(wrong(file)(e)),
         }
     };
     if calls == 0 {
         usage!("{}: there is no call in it", file.display());
     }
-    Ok((calls, is_cut_off))
+    Ok((calls, end))
 }
 
 fn read(file: &Path) -> Result<(String, String), Usage> {

@@ -9,7 +9,7 @@ fn wrong_words_are_named() {
         (&["run", "--fs", "zfs", "--", "true"], "--fs zfs is unknown: choose ext2, ext3, ext4, "),
         (&["run", "-o", "remount", "--", "true"], "journal=, remount"),
         (&["run", "--device", "tape", "--", "true"], "invalid value 'tape'"),
-        (&["run", "--cuts", "some", "--", "true"], "all, spread:N, boundaries:N or unsynced:N"),
+        (&["run", "--cuts", "some", "--", "true"], "boundaries:N, unsynced:N or pauses:N"),
         (&["run", "-o", "data=mirrored", "--", "true"], "data=mirrored"),
         (&["run", "--size", "8k", "--", "true"], "--size"),
         (&["run", "--device", "hdd", "--size", "64m", "--", "true"], "1024m"),

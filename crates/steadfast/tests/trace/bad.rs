@@ -4,6 +4,12 @@ use std::fs;
 
 use super::Desk;
 
+/// The first line of a trace.
+pub const HEADER: &str = concat!(
+    r#"{"format":"steadfast-trace","version":1,"source":"synthetic","program":[],"#,
+    r#""direct":false,"names":"kept","not_seen":[]}"#
+);
+
 fn good(d: &Desk) -> Vec<u8> {
     let text = "fio version 2 iolog\nf add\nf open\nf write 0 512\nf read 0 512\nf close\n";
     fs::write(d.path().join("log"), text).unwrap();
@@ -28,6 +34,11 @@ fn what_is_no_trace_is_refused() {
         let said = refused(&d, bytes);
         assert!(said.contains("is no trace"), "{said}");
     }
+    // What helps is said of commands that have it.
+    let damaged = [&good[..good.len() / 2], b"......", &good[good.len() / 2..]].concat();
+    fs::write(d.path().join("bad.trace"), damaged).unwrap();
+    let said = d.prints(2, &["lab", "compare", "--trace", "bad.trace", "--only", "nvme"]);
+    assert!(!said.contains("--partial") || said.contains("`trace show` and"), "{said}");
     let cut_off = refused(&d, &good[..good.len() - 9]);
     assert!(cut_off.contains("damaged") || cut_off.contains("no trace"), "{cut_off}");
     let folder = d.prints(2, &["trace", "show", "."]);
@@ -52,10 +63,7 @@ fn altered_bytes_are_found() {
 #[test]
 fn lines_that_cannot_be_are_refused() {
     let d = Desk::new();
-    let header = concat!(
-        r#"{"format":"steadfast-trace","version":1,"source":"synthetic","program":[],"#,
-        r#""direct":false,"names":"kept","not_seen":[]}"#
-    );
+    let header = HEADER;
     let thread = r#"{"thread":{"thread":1,"process":1}}"#;
     let end = |calls: u64| format!(r#"{{"end":{{"calls":{calls},"at":9}}}}"#);
     let call =
@@ -77,6 +85,7 @@ fn lines_that_cannot_be_are_refused() {
         (of(&[header, thread, &call(r#","len":99999999999"#), &end(1)]), "`len` is 99999999999"),
         (of(&[header, thread, &call(r#","dir":0,"name":"../x""#), &end(1)]), "is no name"),
         (of(&[header, thread, &call(r#","odd":1"#), &end(1)]), "unknown field `odd`"),
+        (of(&[header, thread, &call(r#","file":5"#), &end(1)]), "line 3: file 5 was not told"),
         (of(&[header, thread, &call(""), &end(2)]), "it says 2 calls, there are 1"),
         (of(&[header, thread, &call(""), &end(1), thread]), "follows the last line"),
         (of(&[&header.replace("\"version\":1", "\"version\":7")]), "version 7"),
@@ -101,7 +110,7 @@ fn lines_that_cannot_be_are_refused() {
 }
 
 /// A frame of zstd that holds its bytes as they are.
-fn packed(text: &[u8]) -> Vec<u8> {
+pub fn packed(text: &[u8]) -> Vec<u8> {
     // Magic number; a single segment of 4 bytes' size, no checksum; one raw block, the last.
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
     frame.extend((text.len() as u32).to_le_bytes());

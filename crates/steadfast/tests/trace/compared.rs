@@ -5,6 +5,7 @@ use std::fs;
 use snapbox::{Data, assert_data_eq};
 
 use super::Desk;
+use super::bad::{HEADER, packed};
 
 /// A log of appended lines, some of them synced; a file that replaces another one.
 fn program(syncs: bool) -> String {
@@ -89,4 +90,70 @@ fn without_syncs_more_is_lost() {
     let (synced, unsynced) = (lost(true), lost(false));
     assert!(synced.0 <= 1.0 && unsynced.0 > 10.0, "{synced:?} {unsynced:?}");
     assert!(synced.1 > 0.0 && unsynced.1 == 0.0, "{synced:?} {unsynced:?}");
+}
+
+/// A trace of calls `(op and what belongs to it, ms before it)`, and of ms after the last one.
+fn made(calls: &[(&str, u64)], tail: u64) -> Vec<u8> {
+    let mut text = format!("{HEADER}\n{{\"thread\":{{\"thread\":1,\"process\":1}}}}\n");
+    let mut at = 0;
+    for (n, (call, before)) in calls.iter().enumerate() {
+        at += before * 1_000_000 + 1000;
+        let after = if n > 0 { ",\"after\":[1]" } else { "" };
+        text += &format!(
+            "{{\"call\":{{\"thread\":1,\"start\":{at},\"end\":{},\"think\":{}{after},{call}}}}}\n",
+            at + 1000,
+            before * 1_000_000
+        );
+        at += 1000;
+    }
+    at += tail * 1_000_000;
+    packed((text + &format!("{{\"end\":{{\"calls\":{},\"at\":{at}}}}}\n", calls.len())).as_bytes())
+}
+
+const CREATE: &str = r#""op":"create","file":1,"handle":1,"dir":0,"name":"g1","flags":["write"]"#;
+const WRITE: &str = r#""op":"write","file":1,"handle":1,"len":2,"result":2"#;
+const CLOSE: &str = r#""op":"close","file":1,"handle":1"#;
+
+fn compared_on(stacks: &str, trace: &[u8], cuts: &str) -> serde_json::Value {
+    let d = Desk::new();
+    fs::write(d.path().join("t.trace"), trace).unwrap();
+    let words = ["lab", "compare", "--trace", "t.trace", "--seeds", "1", "--json", "-"];
+    let text = d.prints(0, &[&words[..], &["--only", stacks, "--cuts", cuts]].concat());
+    serde_json::from_str(&text).unwrap()
+}
+
+/// What waits for the file system's timer is found, also while the program makes no call.
+#[test]
+fn pauses_are_cut_too() {
+    let lost = |trace: &[u8]| {
+        let found = compared_on("disk-7200", trace, "40");
+        let figure = |key: &str| found["stacks"][0][key].as_f64().unwrap();
+        (figure("lost_bytes"), figure("lost_ms"))
+    };
+    let (bytes, ms) = lost(&made(&[(CREATE, 0), (WRITE, 0), (CLOSE, 0)], 6000));
+    assert!(bytes == 2.0 && ms > 4000.0 && ms < 6100.0, "{bytes} B, {ms} ms");
+    // The first is still at risk when the second is written.
+    let other = |call: &str| call.replace(":1", ":2").replace("g1", "g2");
+    let second = [CREATE, WRITE, CLOSE].map(other);
+    let calls = [(CREATE, 0), (WRITE, 0), (CLOSE, 0)];
+    let more = [(&*second[0], 4000), (&*second[1], 0), (&*second[2], 0)];
+    let (bytes, _) = lost(&made(&[calls, more].concat(), 16000));
+    assert!(bytes == 4.0, "{bytes} B");
+}
+
+/// The cut at the end is after the sync: the warning shows that the others' zeros mean something.
+#[test]
+fn a_program_that_syncs_and_ends_is_judged() {
+    let fsync = r#""op":"fsync","file":1,"handle":1"#;
+    let folder = r#""op":"fsyncdir","file":0"#;
+    let calls = [(CREATE, 0), (WRITE, 0), (fsync, 0), (folder, 0), (CLOSE, 0)];
+    let found = compared_on("disk-7200,disk-7200-lying", &made(&calls, 0), "10");
+    let broken = |n: usize| found["stacks"][n]["broken_promises"].as_u64();
+    assert_eq!(found["stacks"][1]["stack"], "disk-7200-lying");
+    assert!(broken(0) == Some(0) && broken(1) > Some(0), "{found}");
+    // Without a cut nothing is known of any.
+    let uncut = compared_on("disk-7200,disk-7200-lying", &made(&calls, 0), "0");
+    for key in ["broken_promises", "lost_bytes", "lost_ms", "recovery_ms", "sync_p50_ms"] {
+        assert!(uncut["stacks"][0][key].is_null(), "{key}: {uncut}");
+    }
 }

@@ -122,6 +122,28 @@ fn all_of_its_time_counts_and_what_it_leaves_is_waited_for() {
     assert!(seconds > 0.7, "{json}");
 }
 
+/// A file of somebody's is not lost, and the program does not run before that is known.
+#[test]
+fn only_a_trace_is_replaced() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    fs::write(d.path().join("notes.txt"), "mine").unwrap();
+    let refused = d.records(2, &["-o", "notes.txt"], &["touch", "ran"]);
+    assert!(refused.contains("is no trace; name another file"), "{refused}");
+    assert_eq!(fs::read(d.path().join("notes.txt")).unwrap(), b"mine");
+    assert!(!d.path().join("ran").exists());
+    fs::write(d.path().join("t.trace"), "").unwrap();
+    d.records(0, &["-o", "t.trace"], &["true"]);
+    d.records(3, &["-o", "t.trace"], &["sh", "-c", "echo a > a; exit 3"]);
+    let shown = d.prints(0, &["trace", "show", "t.trace"]);
+    assert!(shown.contains("ended     with status 3"), "{shown}");
+    let words = ["lab", "compare", "--trace", "t.trace", "--only", "nvme", "--cuts", "0"];
+    let text = d.prints(0, &[&words[..], &["--seeds", "1"]].concat());
+    assert!(text.contains("it ended with status 3"), "{text}");
+}
+
 /// Ctrl-C goes to the program, and what was recorded until then is a whole trace.
 #[test]
 fn what_was_recorded_until_ctrl_c_is_kept() {

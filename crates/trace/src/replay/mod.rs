@@ -81,6 +81,8 @@ pub enum ReplayPace {
 pub struct ReplayFigures {
     /// From the beginning to the return of the last call, and what the program did after it.
     pub elapsed: Duration,
+    /// Of that, what the program did after its last call: no time passes for it here.
+    pub tail: Duration,
     /// Calls that were made.
     pub calls: u64,
     /// Of each kind of call, how long they took.

@@ -112,6 +112,7 @@ pub fn replay(
         return Err(e);
     }
     board.done.elapsed += tail;
+    board.done.tail = tail;
     Ok(std::mem::take(&mut board.done))
 }
 

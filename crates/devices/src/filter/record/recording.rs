@@ -315,14 +315,18 @@ impl Recording {
     /// # Panics
     /// If the device is not one of this recording.
     pub fn at(&self, device: DeviceId, cut: u64) -> AtCrashPoint<'_> {
+        self.at_moment(device, Moment { tick: cut, at: self.time_of(cut) })
+    }
+
+    /// The same where the power goes later than what happened last before it: a cache that drains
+    /// by itself has done so until then.
+    ///
+    /// # Panics
+    /// If the device is not one of this recording.
+    pub fn at_moment(&self, device: DeviceId, cut: Moment) -> AtCrashPoint<'_> {
         let index = device.0 as usize;
-        AtCrashPoint::new(
-            &self.events,
-            &self.tracks[index],
-            &self.devices[index],
-            cut,
-            self.time_of(cut),
-        )
+        let (track, recorded) = (&self.tracks[index], &self.devices[index]);
+        AtCrashPoint::new(&self.events, track, recorded, cut.tick, cut.at)
     }
 
     /// About how many bytes of memory the recording takes.

@@ -14,6 +14,7 @@ use steadfast_fuse::{FuseMount, MountError, Options, Serving};
 use steadfast_trace::TraceError;
 use steadfast_trace::format::{FORMAT, NameForm, TraceHeader, TraceOrigin, Trip, VERSION};
 use steadfast_trace::record::{RecordedFs, RecordingSummary};
+use steadfast_trace::replay::{TraceFile, TraceSource};
 use steadfast_vfs::{FileSystem, HostFs};
 
 use super::cli::TraceRecord;
@@ -40,6 +41,7 @@ const NAMED: usize = 5;
 pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
     let folder = folder_of(args)?;
     Output::tried("-o", &args.output)?;
+    is_replaceable(&args.output)?;
     let (name, arguments) = args.program.split_first().context("no program")?;
     let program = found(name)?;
     // Found before the folder is covered: what is written there passes through no mount.
@@ -119,6 +121,18 @@ fn folder_of(args: &TraceRecord) -> Result<PathBuf, Usage> {
         usage!("/: everything is below it; name a folder (--folder)");
     }
     Ok(folder)
+}
+
+/// Only a trace, or nothing, is lost under the name of a new one.
+fn is_replaceable(output: &Path) -> Result<(), Usage> {
+    let holds_something = output.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
+    let there = TraceFile { path: output.to_owned(), partial: true };
+    match there.read() {
+        Err(TraceError::NotATrace(_) | TraceError::File(_)) if holds_something => {
+            usage!("-o {}: holds something that is no trace; name another file", output.display())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refused(folder: &Path, e: impl std::fmt::Display) -> Usage {

@@ -86,6 +86,11 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
         counted(files, "file")
     )?;
     writeln!(out, "program   {}", shortened(&header.program.join(" ")))?;
+    if let Some(status) = end.and_then(|end| end.status).filter(|status| *status != 0) {
+        let stopped = end.is_some_and(|end| end.interrupted);
+        let why = if stopped { " (it was stopped)" } else { "" };
+        writeln!(out, "ended     with status {status}{why}")?;
+    }
     if let Some(trip) = &header.trip {
         let us = |ns: u64| ns as f64 / 1e3;
         let (median, least, most) = (us(trip.median_ns), us(trip.least_ns), us(trip.most_ns));

@@ -306,13 +306,27 @@ impl Account {
                 let moved = inside.iter().flat_map(|(old, new, object)| {
                     [(old.as_str(), None), (new.as_str(), Some(*object))]
                 });
-                let own = object.map_or_else(Vec::new, |_| vec![(from, None), (to, object)]);
+                let own = match object {
+                    Some(_) => vec![(from, None), (to, object)],
+                    // What is not judged, a symbolic link, takes the place of a file.
+                    None if history.holder(to).is_some() => vec![(to, None)],
+                    None => Vec::new(),
+                };
                 let holds: Vec<_> = own.into_iter().chain(moved).collect();
                 history.naming(at, (CallKind::Rename, from, to), object, &holds)
             }
             Call::Exchange(one, other) => {
                 let (first, second) = (history.holder(one), history.holder(other));
-                let holds = [(one, second), (other, first)];
+                // Of folders, what is in them.
+                let (to, from) = (history.inside(one, other), history.inside(other, one));
+                let moved = || to.iter().chain(&from);
+                let mut holds: BTreeMap<&str, Option<Object>> =
+                    moved().map(|(old, ..)| (old.as_str(), None)).collect();
+                holds.extend(moved().map(|(_, new, object)| (new.as_str(), Some(*object))));
+                if first.or(second).is_some() {
+                    holds.extend([(one, second), (other, first)]);
+                }
+                let holds: Vec<_> = holds.into_iter().collect();
                 history.naming(at, (CallKind::Exchange, one, other), first, &holds)
             }
             Call::Link(from, to) => {

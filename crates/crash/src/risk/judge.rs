@@ -440,6 +440,41 @@ mod tests {
         assert_eq!(figures(&world.cut(&[("d/a", &held)])), (1, 1, 0));
     }
 
+    /// A symbolic link, which nobody judges, takes the place of a file.
+    #[test]
+    fn what_a_link_replaces_must_not_come_back() {
+        let mut world = World::new();
+        let (a, held) = world.file("d/a");
+        world.did(Call::SyncFile(a));
+        world.did(Call::SyncFolder("d"));
+        world.did(Call::Rename("d/link", "d/a"));
+        for files in [&[][..], &[("d/a", &held[..])]] {
+            assert_eq!(world.cut(files).broken_promises, 0);
+        }
+        world.did(Call::SyncFolder("d"));
+        assert_eq!(figures(&world.cut(&[])), (0, 0, 0));
+        assert_eq!(world.cut(&[("d/a", &held)]).broken_promises, 1);
+    }
+
+    #[test]
+    fn what_is_in_folders_goes_with_them_when_they_change_places() {
+        let mut world = World::new();
+        let (a, first) = world.file("p/x");
+        let (b, second) = world.file("q/y");
+        for object in [a, b] {
+            world.did(Call::SyncFile(object));
+        }
+        for folder in ["p", "q"] {
+            world.did(Call::SyncFolder(folder));
+        }
+        world.did(Call::Exchange("p", "q"));
+        world.did(Call::SyncAll);
+        let after = world.cut(&[("q/x", &first), ("p/y", &second)]);
+        assert_eq!(figures(&after), (0, 0, 0), "{after:?}");
+        assert!(world.cut(&[("p/x", &first), ("q/y", &second)]).broken_promises > 0);
+        assert!(world.cut(&[]).broken_promises > 0);
+    }
+
     #[test]
     fn a_rename_to_another_folder_must_not_lose_the_file() {
         let mut world = World::new();

@@ -75,6 +75,19 @@ impl FilePlaces {
                 put(call.file, call.dir, &call.name);
             }
             CallOp::Rename | CallOp::Link => put(call.file, call.to_dir, &call.to),
+            CallOp::Exchange => {
+                // The other one has no number of its own in the call: it is who had that name.
+                let at = call.to_dir.map(|dir| (dir, call.to.clone()));
+                let other = self.0.iter().find(|(_, place)| Some(*place) == at.as_ref());
+                let other = other.map(|(file, _)| *file);
+                let mut put = |file: Option<u64>, dir: Option<u64>, name: &str| {
+                    if let Some((file, dir)) = file.zip(dir) {
+                        self.0.insert(file, (dir, name.to_owned()));
+                    }
+                };
+                put(other, call.dir, &call.name);
+                put(call.file, call.to_dir, &call.to);
+            }
             _ => {}
         }
     }

@@ -40,7 +40,7 @@ impl AccountState {
             self.promises += 1;
         }
         match call.op {
-            CallOp::Create => self.unnamed.extend(object.zip(paths.path.clone())),
+            CallOp::Create | CallOp::Mknod => self.unnamed.extend(object.zip(paths.path.clone())),
             CallOp::Rename => self.unnamed.extend(object.zip(paths.to.clone())),
             CallOp::Unlink => {
                 self.unnamed.retain(|_, at| Some(at.as_str()) != paths.path.as_deref());
@@ -90,7 +90,7 @@ impl ReplayAccount {
         let path = || paths.path.as_deref();
         let change = |action| Some(self.account.begin(Told::Change(object()?, action)));
         match call.op {
-            CallOp::Create => {
+            CallOp::Create | CallOp::Mknod => {
                 let id = self.account.begin(Told::Create(path()?));
                 self.known.lock().objects.insert(call.file?, id.object);
                 Some(id)
@@ -105,15 +105,14 @@ impl ReplayAccount {
                 self.too_large(object()?, call.offset);
                 change(Action::Resize { size: call.offset })
             }
-            CallOp::Punch | CallOp::Zero => {
-                change(Action::Clear { offset: call.offset, len: call.len })
-            }
+            CallOp::Punch => change(Action::Clear { offset: call.offset, len: call.len }),
             CallOp::Allocate | CallOp::Reserve => {
                 let keep_size = call.op == CallOp::Reserve;
                 self.too_large(object()?, call.offset.saturating_add(call.len));
                 change(Action::Allocate { offset: call.offset, len: call.len, keep_size })
             }
-            CallOp::Collapse | CallOp::Insert => {
+            // Zeros may make the file longer, too: that is one change more than the account knows.
+            CallOp::Collapse | CallOp::Insert | CallOp::Zero => {
                 self.known.lock().left_out.insert(object()?);
                 None
             }

@@ -74,19 +74,23 @@ struct OrderResource {
     /// The calls that changed it last.
     changes: Vec<PastCall>,
     /// Those since that only read, the last one of each thread.
-    reads: Vec<PastCall>,
+    reads: HashMap<u32, PastCall>,
+    /// Reads that had ended by then are forgotten.
+    forgotten: u64,
 }
 
 impl OrderResource {
     /// Forgets the calls that a change has waited for that had ended at this time: who waits for
     /// that one has waited for them. One that is still under way nobody can wait for.
     fn forget(&mut self, time: u64) {
-        let ended: Vec<PastCall> =
-            self.changes.iter().filter(|change| change.end <= time).copied().collect();
-        let is_past =
-            |old: &PastCall| ended.iter().any(|c| c.call != old.call && c.start >= old.end);
-        self.reads.retain(|old| !is_past(old));
-        self.changes.retain(|old| !is_past(old));
+        // One that ended before an ended change began is past. A change is not before itself.
+        let ended = self.changes.iter().filter(|change| change.end <= time);
+        let Some(last) = ended.max_by_key(|change| change.start).copied() else { return };
+        self.changes.retain(|old| old.call == last.call || last.start < old.end);
+        if last.start > self.forgotten {
+            self.forgotten = last.start;
+            self.reads.retain(|_, old| last.start < old.end);
+        }
     }
 }
 
@@ -105,7 +109,8 @@ struct ProcessOrder {
     /// Its last call, of any thread.
     last: Option<PastCall>,
     has_begun: bool,
-    children: Vec<u32>,
+    /// Of processes that it has started the last call, as far as it has not waited for it.
+    children: HashMap<u32, PastCall>,
     /// Processes that had ended when it was first seen.
     waited: Vec<u32>,
 }
@@ -149,9 +154,6 @@ impl CallOrder {
         process.waited.extend(&thread.waited);
         if process.parent.is_none() && thread.parent.is_some_and(|p| p != thread.process) {
             process.parent = thread.parent;
-            if let Some(parent) = thread.parent {
-                self.processes.entry(parent).or_default().children.push(thread.process);
-            }
         }
     }
 
@@ -196,10 +198,10 @@ impl CallOrder {
             resource.forget(start);
             before.extend(resource.changes.iter().copied());
             if usage == ResourceUse::Reads {
-                keep(&mut resource.reads, own);
+                resource.reads.insert(thread, own);
                 continue;
             }
-            before.extend(resource.reads.iter().copied());
+            before.extend(resource.reads.values().copied());
             if usage == ResourceUse::Changes {
                 resource.changes.push(own);
             }
@@ -208,11 +210,14 @@ impl CallOrder {
         // Not those that a later one of the same thread has waited for.
         before.sort_unstable_by_key(|past| std::cmp::Reverse(past.call));
         before.dedup_by_key(|past| past.call);
-        let mut kept: Vec<PastCall> = Vec::new();
+        // Of each thread when the last one of those that are kept began.
+        let mut kept: HashMap<u32, u64> = HashMap::new();
         before.retain(|past| {
-            let waited = |q: &PastCall| q.thread == past.thread && q.start >= past.end;
-            let keeps = !kept.iter().any(waited);
-            kept.extend(keeps.then_some(*past));
+            let last = kept.get(&past.thread).copied();
+            let keeps = last.is_none_or(|start| start < past.end);
+            if keeps {
+                kept.insert(past.thread, last.unwrap_or(0).max(past.start));
+            }
             keeps
         });
         if before.len() > AFTER_MAX {
@@ -228,6 +233,9 @@ impl CallOrder {
         known.has_begun = true;
         if known.last.is_none_or(|past| past.end <= own.end) {
             known.last = Some(own);
+            if let Some(parent) = known.parent {
+                self.processes.entry(parent).or_default().children.insert(process, own);
+            }
         }
         if matches!(call.op, CallOp::Close)
             && let Some(handle) = call.handle
@@ -296,7 +304,12 @@ impl CallOrder {
         others.filter(|past| slept.contains(&past.end)).max_by_key(|past| past.end).copied()
     }
 
-    fn of_process(&self, process: u32, (start, is_new): (u64, bool), before: &mut Vec<PastCall>) {
+    fn of_process(
+        &mut self,
+        process: u32,
+        (start, is_new): (u64, bool),
+        before: &mut Vec<PastCall>,
+    ) {
         let Some(known) = self.processes.get(&process) else { return };
         let last_of = |other: &u32| self.processes.get(other)?.last;
         if is_new {
@@ -307,8 +320,14 @@ impl CallOrder {
             before.extend(known.waited.iter().filter_map(last_of));
         }
         let own_end = known.last.map_or(0, |past| past.end);
-        let children = known.children.iter().filter_map(last_of);
-        before.extend(children.filter(|past| past.end >= own_end && past.end <= start));
+        let Some(known) = self.processes.get_mut(&process).filter(|k| !k.children.is_empty())
+        else {
+            return;
+        };
+        let has_ended = |past: &PastCall| past.end >= own_end && past.end <= start;
+        before.extend(known.children.values().filter(|past| has_ended(past)));
+        // What had ended before this call is waited for, by this one.
+        known.children.retain(|_, past| past.end >= start);
     }
 }
 
@@ -353,14 +372,6 @@ fn uses(call: &TraceCall) -> Vec<(ResourceKey, ResourceUse)> {
     }
     all.push((ResourceKey::All, if call.op == CallOp::Sync { Gathers } else { Reads }));
     all
-}
-
-/// Keeps the last of each thread.
-fn keep(all: &mut Vec<PastCall>, past: PastCall) {
-    match all.iter_mut().find(|other| other.thread == past.thread) {
-        Some(other) => *other = past,
-        None => all.push(past),
-    }
 }
 
 #[cfg(test)]

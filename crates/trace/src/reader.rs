@@ -19,6 +19,12 @@ const LINE_MAX: usize = 1 << 20;
 pub(crate) const BYTES_MAX: u64 = 1 << 44;
 /// Bytes of one call, at most (the kernel's MAX_RW_COUNT is less).
 const LEN_MAX: u64 = 1 << 31;
+/// Bytes of a name, at most.
+pub(crate) const NAME_MAX: usize = 255;
+/// Bytes of a path and its end, at most: a symbolic link's target has less.
+pub(crate) const PATH_MAX: usize = 4096;
+/// Text of one frame, and what it refers back to, at most, in bytes.
+const FRAME_MAX: u64 = 64 << 20;
 /// Calls that one waits for, at most.
 pub(crate) const AFTER_MAX: usize = 1024;
 /// A time since the beginning, at most: a year, in ns.
@@ -30,6 +36,8 @@ pub struct TraceReader<R: BufRead> {
     header: TraceHeader,
     /// The frame that is unpacked.
     frame: Option<Box<FrameDecoder>>,
+    /// Bytes of text that the frame has had.
+    frame_text: u64,
     /// What was unpacked last.
     text: std::io::Cursor<Vec<u8>>,
     /// Of the last line read, from 1.
@@ -61,6 +69,7 @@ impl<R: BufRead> TraceReader<R> {
             source,
             header,
             frame: None,
+            frame_text: 0,
             text: std::io::Cursor::default(),
             line: 0,
             calls: 0,
@@ -173,7 +182,10 @@ impl<R: BufRead> TraceReader<R> {
                     return Ok(false);
                 }
                 let mut frame = FrameDecoder::new();
-                if let Err(e) = frame.init(&mut self.source) {
+                let mut head = FrameHead { source: &mut self.source, bytes: Vec::new() };
+                let begun = frame.init(&mut head);
+                let window = window(&head.bytes, frame.content_size());
+                if let Err(e) = begun {
                     let is_end = self.source.fill_buf()?.is_empty();
                     return Err(match is_end {
                         _ if self.line == 0 => {
@@ -183,7 +195,10 @@ impl<R: BufRead> TraceReader<R> {
                         false => damaged(&e),
                     });
                 }
-                self.frame = Some(Box::new(frame));
+                if window > FRAME_MAX {
+                    return Err(damaged(&"a frame is too long (64 MiB at most)"));
+                }
+                (self.frame, self.frame_text) = (Some(Box::new(frame)), 0);
             }
             let Some(frame) = &mut self.frame else { return Ok(false) };
             if !frame.is_finished() {
@@ -198,6 +213,10 @@ impl<R: BufRead> TraceReader<R> {
             let mut text = std::mem::take(&mut self.text).into_inner();
             text.clear();
             frame.read_to_end(&mut text).map_err(|e| damaged(&e))?;
+            self.frame_text = self.frame_text.saturating_add(text.len() as u64);
+            if self.frame_text > FRAME_MAX {
+                return Err(damaged(&"a frame is too long (64 MiB at most)"));
+            }
             if frame.is_finished() && frame.can_collect() == 0 {
                 let (said, found) =
                     (frame.get_checksum_from_data(), frame.get_calculated_checksum());
@@ -227,6 +246,7 @@ impl<R: BufRead> TraceReader<R> {
                 if (file.file == ROOT) != file.dir.is_none() {
                     return Err("a file has a folder, and the root has none".into());
                 }
+                is_target(&file.target)?;
                 within(file.size, BYTES_MAX, "size")
             }
             TraceEntry::Call(call) => self.check_call(call),
@@ -263,13 +283,53 @@ impl<R: BufRead> TraceReader<R> {
     }
 }
 
+/// What reads a frame's head, and keeps it.
+struct FrameHead<'r, R> {
+    source: &'r mut R,
+    bytes: Vec<u8>,
+}
+
+impl<R: Read> Read for FrameHead<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.source.read(to)?;
+        self.bytes.extend_from_slice(&to[..read]);
+        Ok(read)
+    }
+}
+
+/// How far back a frame refers, in bytes, by its head (RFC 8878, 3.1.1.1.2).
+fn window(head: &[u8], content: u64) -> u64 {
+    // Of a frame of one segment it is all of it.
+    let is_one_segment = head.get(4).is_some_and(|descriptor| descriptor & 0x20 != 0);
+    match head.get(5) {
+        Some(window) if !is_one_segment => {
+            let base = 1u64 << (10 + (window >> 3));
+            base + base / 8 * u64::from(window & 7)
+        }
+        _ => content,
+    }
+}
+
 /// Whether the places and names of a call are some.
 pub(crate) fn can_be(call: &TraceCall) -> Result<(), String> {
     within(call.offset, BYTES_MAX, "offset")?;
     let bytes = if matches!(call.op, CallOp::Read | CallOp::Write) { LEN_MAX } else { BYTES_MAX };
     within(call.len, bytes, "len")?;
     is_name(&call.name, call.dir.is_some())?;
-    if call.op == CallOp::Symlink { Ok(()) } else { is_name(&call.to, call.to_dir.is_some()) }
+    if call.op == CallOp::Symlink {
+        is_target(&call.to)
+    } else {
+        is_name(&call.to, call.to_dir.is_some())
+    }
+}
+
+/// Whether a symbolic link can lead there.
+fn is_target(text: &str) -> Result<(), String> {
+    let bytes = name_bytes(text).ok_or("what a symbolic link leads to is no name")?;
+    match bytes.len() < PATH_MAX && !bytes.contains(&0) {
+        true => Ok(()),
+        false => Err("what a symbolic link leads to is longer than 4095 bytes, or has a 0".into()),
+    }
 }
 
 fn within(n: u64, most: u64, what: &str) -> Result<(), String> {
@@ -280,8 +340,10 @@ fn within(n: u64, most: u64, what: &str) -> Result<(), String> {
 fn is_name(text: &str, is_in_folder: bool) -> Result<(), String> {
     let bytes = name_bytes(text).ok_or_else(|| format!("`{text}` is no name"))?;
     let is_dots = matches!(&bytes[..], b"." | b"..");
-    let fits =
-        !bytes.is_empty() && bytes.len() <= 255 && !bytes.contains(&b'/') && !bytes.contains(&0);
+    let fits = !bytes.is_empty()
+        && bytes.len() <= NAME_MAX
+        && !bytes.contains(&b'/')
+        && !bytes.contains(&0);
     match (is_in_folder, fits && !is_dots) {
         (true, true) => Ok(()),
         (false, _) if bytes.is_empty() => Ok(()),

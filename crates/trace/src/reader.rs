@@ -351,3 +351,66 @@ fn is_name(text: &str, is_in_folder: bool) -> Result<(), String> {
         (false, _) => Err(format!("`{text}` is a name without a folder")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    use super::*;
+
+    const HEADER: &str = r#"{"format":"steadfast-trace","version":1,"source":"synthetic",
+        "program":[],"names":"kept","not_seen":[]}"#;
+
+    fn packed(text: &str) -> Vec<u8> {
+        let text = format!("{}\n{text}", HEADER.replace('\n', " "));
+        compress_to_vec(text.as_bytes(), CompressionLevel::Fastest)
+    }
+
+    /// What goes wrong, read to the end.
+    fn wrong(bytes: Vec<u8>) -> Option<String> {
+        let read = || {
+            let mut reader = TraceReader::new(Cursor::new(bytes), false)?;
+            while reader.next_entry()?.is_some() {}
+            Ok(())
+        };
+        read().err().map(|e: TraceError| e.to_string())
+    }
+
+    #[test]
+    fn members_that_are_false_may_be_left_out() {
+        let end = "{\"end\":{\"calls\":0,\"at\":0}}\n";
+        assert_eq!(wrong(packed(end)), None);
+    }
+
+    #[test]
+    fn no_frame_is_longer_than_64_mib() {
+        // A head that refers back 128 MiB, and one of a segment of 1 GiB.
+        let back = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 17 << 3];
+        let segment = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0, 0x40];
+        let call = r#"{"call":{"op":"sync","thread":1,"start":1,"end":1}}"#.to_owned() + "\n";
+        let thread = r#"{"thread":{"thread":1,"process":1}}"#.to_owned() + "\n";
+        let calls = (65 << 20) / call.len();
+        for frame in [back, segment, packed(&(thread + &call.repeat(calls)))] {
+            let found = wrong(frame).unwrap();
+            assert!(found.contains("a frame is too long (64 MiB at most)"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_somewhere_short() {
+        let link = |target: &str| {
+            let thread = r#"{"thread":{"thread":1,"process":1}}"#;
+            let call = r#"{"call":{"op":"symlink","thread":1,"start":1,"end":1,"dir":0,"#;
+            let end = r#"{"end":{"calls":1,"at":1}}"#;
+            let call = format!("{call}\"name\":\"l\",\"to\":\"{target}\"}}}}");
+            wrong(packed(&format!("{thread}\n{call}\n{end}\n")))
+        };
+        assert_eq!(link(&"t".repeat(4095)), None);
+        for target in ["t".repeat(4096), "%00".into(), "%".into()] {
+            let found = link(&target).unwrap();
+            assert!(found.starts_with("line 3: what a symbolic link leads to"), "{found}");
+        }
+    }
+}

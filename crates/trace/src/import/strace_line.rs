@@ -46,7 +46,7 @@ pub(super) fn parse(thread: u32, start: u64, text: &str) -> Option<StraceCall> {
     let (arguments, result) = halves(rest)?;
     // A descriptor has its path behind it: `3</tmp/x>`, `3</tmp/x>(deleted)`.
     let path = path_of(result);
-    let value = if path.is_some() { result.split_once('<')?.0 } else { result };
+    let value = result.split_once('<').map_or(result, |(value, _)| value);
     let word = value.split_whitespace().next()?;
     let mut result = match word.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok()? as i64,
@@ -183,6 +183,8 @@ mod tests {
             (call.thread, call.result, call.result_path.unwrap()),
             (7, 3, b"/x/d = 4".into())
         );
+        let line = "7 1795833941.888698 dup2(4<pipe:[7]>, 1</x>) = 1<pipe:[7]> <0.1>";
+        assert_eq!(of(line).map(|call| (call.result, call.result_path)), Some((1, None)));
         for (error, result) in [
             ("ENOENT (No such file or directory)", Some(-2)),
             ("ECHILD (No child processes)", Some(-10)),

@@ -22,7 +22,7 @@ struct Imported {
 fn imported(lines: &[&str]) -> Imported {
     let timed = lines.iter().enumerate().map(|(n, line)| {
         let (thread, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let lasts = rest.contains(" = ").then_some(" <0.000010>").unwrap_or("");
+        let lasts = if rest.contains(" = ") { " <0.000010>" } else { "" };
         format!("{thread} 1795915512.{:06} {rest}{lasts}\n", n * 100)
     });
     of_text(timed.collect()).unwrap()

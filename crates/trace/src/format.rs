@@ -30,6 +30,7 @@ pub struct TraceHeader {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trip: Option<Trip>,
     /// Whether reads past the kernel's page cache were asked for, so that all are in it.
+    #[serde(default)]
     pub direct: bool,
     /// Whether names are as they were, or hashed.
     pub names: NameForm,
@@ -333,6 +334,8 @@ pub enum CallFlag {
     Sync,
     /// RENAME_NOREPLACE.
     NoReplace,
+    /// FALLOC_FL_KEEP_SIZE of [`CallOp::Zero`].
+    KeepSize,
 }
 
 /// The last line.

@@ -19,6 +19,12 @@ const LINE_MAX: usize = 1 << 20;
 pub(crate) const BYTES_MAX: u64 = 1 << 44;
 /// Bytes of one call, at most (the kernel's MAX_RW_COUNT is less).
 const LEN_MAX: u64 = 1 << 31;
+/// Bytes of a name, at most.
+pub(crate) const NAME_MAX: usize = 255;
+/// Bytes of a path and its end, at most: a symbolic link's target has less.
+pub(crate) const PATH_MAX: usize = 4096;
+/// Text of one frame, and what it refers back to, at most, in bytes.
+const FRAME_MAX: u64 = 64 << 20;
 /// Calls that one waits for, at most.
 pub(crate) const AFTER_MAX: usize = 1024;
 /// A time since the beginning, at most: a year, in ns.
@@ -30,6 +36,8 @@ pub struct TraceReader<R: BufRead> {
     header: TraceHeader,
     /// The frame that is unpacked.
     frame: Option<Box<FrameDecoder>>,
+    /// Bytes of text that the frame has had.
+    frame_text: u64,
     /// What was unpacked last.
     text: std::io::Cursor<Vec<u8>>,
     /// Of the last line read, from 1.
@@ -62,6 +70,7 @@ impl<R: BufRead> TraceReader<R> {
             source,
             header,
             frame: None,
+            frame_text: 0,
             text: std::io::Cursor::default(),
             line: 0,
             calls: 0,
@@ -175,7 +184,10 @@ impl<R: BufRead> TraceReader<R> {
                     return Ok(false);
                 }
                 let mut frame = FrameDecoder::new();
-                if let Err(e) = frame.init(&mut self.source) {
+                let mut head = FrameHead { source: &mut self.source, bytes: Vec::new() };
+                let begun = frame.init(&mut head);
+                let window = window(&head.bytes, frame.content_size());
+                if let Err(e) = begun {
                     let is_end = self.source.fill_buf()?.is_empty();
                     return Err(match is_end {
                         _ if self.line == 0 => {
@@ -185,7 +197,10 @@ impl<R: BufRead> TraceReader<R> {
                         false => damaged(&e),
                     });
                 }
-                self.frame = Some(Box::new(frame));
+                if window > FRAME_MAX {
+                    return Err(damaged(&"a frame is too long (64 MiB at most)"));
+                }
+                (self.frame, self.frame_text) = (Some(Box::new(frame)), 0);
             }
             let Some(frame) = &mut self.frame else { return Ok(false) };
             if !frame.is_finished() {
@@ -200,6 +215,10 @@ impl<R: BufRead> TraceReader<R> {
             let mut text = std::mem::take(&mut self.text).into_inner();
             text.clear();
             frame.read_to_end(&mut text).map_err(|e| damaged(&e))?;
+            self.frame_text = self.frame_text.saturating_add(text.len() as u64);
+            if self.frame_text > FRAME_MAX {
+                return Err(damaged(&"a frame is too long (64 MiB at most)"));
+            }
             if frame.is_finished() && frame.can_collect() == 0 {
                 let (said, found) =
                     (frame.get_checksum_from_data(), frame.get_calculated_checksum());
@@ -230,6 +249,7 @@ impl<R: BufRead> TraceReader<R> {
                 if (file.file == ROOT) != file.dir.is_none() {
                     return Err("a file has a folder, and the root has none".into());
                 }
+                is_target(&file.target)?;
                 within(file.size, BYTES_MAX, "size")
             }
             TraceEntry::Call(call) => self.check_call(call),
@@ -279,13 +299,53 @@ impl<R: BufRead> TraceReader<R> {
     }
 }
 
+/// What reads a frame's head, and keeps it.
+struct FrameHead<'r, R> {
+    source: &'r mut R,
+    bytes: Vec<u8>,
+}
+
+impl<R: Read> Read for FrameHead<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.source.read(to)?;
+        self.bytes.extend_from_slice(&to[..read]);
+        Ok(read)
+    }
+}
+
+/// How far back a frame refers, in bytes, by its head (RFC 8878, 3.1.1.1.2).
+fn window(head: &[u8], content: u64) -> u64 {
+    // Of a frame of one segment it is all of it.
+    let is_one_segment = head.get(4).is_some_and(|descriptor| descriptor & 0x20 != 0);
+    match head.get(5) {
+        Some(window) if !is_one_segment => {
+            let base = 1u64 << (10 + (window >> 3));
+            base + base / 8 * u64::from(window & 7)
+        }
+        _ => content,
+    }
+}
+
 /// Whether the places and names of a call are some.
 pub(crate) fn can_be(call: &TraceCall) -> Result<(), String> {
     within(call.offset, BYTES_MAX, "offset")?;
     let bytes = if matches!(call.op, CallOp::Read | CallOp::Write) { LEN_MAX } else { BYTES_MAX };
     within(call.len, bytes, "len")?;
     is_name(&call.name, call.dir.is_some())?;
-    if call.op == CallOp::Symlink { Ok(()) } else { is_name(&call.to, call.to_dir.is_some()) }
+    if call.op == CallOp::Symlink {
+        is_target(&call.to)
+    } else {
+        is_name(&call.to, call.to_dir.is_some())
+    }
+}
+
+/// Whether a symbolic link can lead there.
+fn is_target(text: &str) -> Result<(), String> {
+    let bytes = name_bytes(text).ok_or("what a symbolic link leads to is no name")?;
+    match bytes.len() < PATH_MAX && !bytes.contains(&0) {
+        true => Ok(()),
+        false => Err("what a symbolic link leads to is longer than 4095 bytes, or has a 0".into()),
+    }
 }
 
 fn within(n: u64, most: u64, what: &str) -> Result<(), String> {
@@ -296,12 +356,77 @@ fn within(n: u64, most: u64, what: &str) -> Result<(), String> {
 fn is_name(text: &str, is_in_folder: bool) -> Result<(), String> {
     let bytes = name_bytes(text).ok_or_else(|| format!("`{text}` is no name"))?;
     let is_dots = matches!(&bytes[..], b"." | b"..");
-    let fits =
-        !bytes.is_empty() && bytes.len() <= 255 && !bytes.contains(&b'/') && !bytes.contains(&0);
+    let fits = !bytes.is_empty()
+        && bytes.len() <= NAME_MAX
+        && !bytes.contains(&b'/')
+        && !bytes.contains(&0);
     match (is_in_folder, fits && !is_dots) {
         (true, true) => Ok(()),
         (false, _) if bytes.is_empty() => Ok(()),
         (true, false) => Err(format!("`{text}` is no name in a folder")),
         (false, _) => Err(format!("`{text}` is a name without a folder")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    use super::*;
+
+    const HEADER: &str = r#"{"format":"steadfast-trace","version":1,"source":"synthetic",
+        "program":[],"names":"kept","not_seen":[]}"#;
+
+    fn packed(text: &str) -> Vec<u8> {
+        let text = format!("{}\n{text}", HEADER.replace('\n', " "));
+        compress_to_vec(text.as_bytes(), CompressionLevel::Fastest)
+    }
+
+    /// What goes wrong, read to the end.
+    fn wrong(bytes: Vec<u8>) -> Option<String> {
+        let read = || {
+            let mut reader = TraceReader::new(Cursor::new(bytes), false)?;
+            while reader.next_entry()?.is_some() {}
+            Ok(())
+        };
+        read().err().map(|e: TraceError| e.to_string())
+    }
+
+    #[test]
+    fn members_that_are_false_may_be_left_out() {
+        let end = "{\"end\":{\"calls\":0,\"at\":0}}\n";
+        assert_eq!(wrong(packed(end)), None);
+    }
+
+    #[test]
+    fn no_frame_is_longer_than_64_mib() {
+        // A head that refers back 128 MiB, and one of a segment of 1 GiB.
+        let back = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 17 << 3];
+        let segment = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0, 0x40];
+        let call = r#"{"call":{"op":"sync","thread":1,"start":1,"end":1}}"#.to_owned() + "\n";
+        let thread = r#"{"thread":{"thread":1,"process":1}}"#.to_owned() + "\n";
+        let calls = (65 << 20) / call.len();
+        for frame in [back, segment, packed(&(thread + &call.repeat(calls)))] {
+            let found = wrong(frame).unwrap();
+            assert!(found.contains("a frame is too long (64 MiB at most)"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_somewhere_short() {
+        let link = |target: &str| {
+            let thread = r#"{"thread":{"thread":1,"process":1}}"#;
+            let call = r#"{"call":{"op":"symlink","thread":1,"start":1,"end":1,"dir":0,"#;
+            let end = r#"{"end":{"calls":1,"at":1}}"#;
+            let call = format!("{call}\"name\":\"l\",\"to\":\"{target}\"}}}}");
+            wrong(packed(&format!("{thread}\n{call}\n{end}\n")))
+        };
+        assert_eq!(link(&"t".repeat(4095)), None);
+        for target in ["t".repeat(4096), "%00".into(), "%".into()] {
+            let found = link(&target).unwrap();
+            assert!(found.starts_with("line 3: what a symbolic link leads to"), "{found}");
+        }
     }
 }

@@ -46,7 +46,7 @@ fn event(line: &str) -> Option<BlockEvent<'_>> {
 
 /// Reads all lines.
 pub(super) fn read(lines: &[String], build: &mut TraceBuild) {
-    let (file, handle) = (build.file(DEVICE, FileKind::Regular), build.new_handle());
+    let (file, handle) = (build.file(&[DEVICE.to_owned()], FileKind::Regular), build.new_handle());
     // Requests that are under way: when they began, by whom and in which line, by what they are.
     let mut begun: HashMap<(u64, u64), (u64, u32, u64)> = HashMap::new();
     let mut is_open = false;

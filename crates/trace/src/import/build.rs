@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
 
+use super::names::NameTable;
 use crate::error::Result;
-use crate::format::{
-    FileKind, FileState, ROOT, TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread, name_text,
-};
+use crate::format::{TraceCall, TraceEnd, TraceEntry, TraceHeader, TraceThread};
 use crate::order::CallOrder;
-use crate::reader::{BYTES_MAX, TIME_MAX, can_be};
+use crate::reader::{TIME_MAX, can_be};
 use crate::writer::TraceWriter;
+
+/// Of processes that have ended before a new one so many are said, those that ended last: with
+/// more, a text of many processes would be the square of its length.
+const WAITED_MAX: usize = 256;
 
 /// Lines of one kind of which nothing is in the trace: how many, and the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,18 +29,14 @@ pub(super) struct TraceBuild {
     pub left_out: BTreeMap<String, LeftOutPlaces>,
     /// Which input is read, and which line of it, from 1.
     pub at: Option<(usize, u64)>,
+    /// The thread whose call is read, and when that began.
+    pub now: (u32, u64),
+    pub(super) names: NameTable,
     threads: BTreeMap<u32, TraceThread>,
-    /// Of each process those that it waited for.
+    /// Of each process that has not ended those that it waited for.
     waited: HashMap<u32, Vec<u32>>,
     /// Processes that have ended, and that none of these has waited for.
     ended: Vec<u32>,
-    /// Folders that calls have made.
-    folders: HashSet<u64>,
-    /// What each path below the folder is now.
-    paths: HashMap<String, u64>,
-    /// Files that were there before.
-    states: BTreeMap<u64, FileState>,
-    files: u64,
     handles: u64,
 }
 
@@ -55,22 +54,13 @@ impl TraceBuild {
 
     /// A process has ended: those that begin later come after it.
     pub fn exited(&mut self, process: u32) {
-        let Some(waited) = self.waited.get(&process) else { return };
+        let Some(waited) = self.waited.remove(&process) else { return };
+        let waited: HashSet<u32> = waited.into_iter().collect();
         self.ended.retain(|other| !waited.contains(other));
+        if self.ended.len() == WAITED_MAX {
+            self.ended.remove(0);
+        }
         self.ended.push(process);
-    }
-
-    /// Whether something is known to be a folder.
-    pub fn is_folder(&self, file: u64) -> bool {
-        let is_state = self.states.get(&file).is_some_and(|state| state.kind == FileKind::Folder);
-        file == ROOT || is_state || self.folders.contains(&file)
-    }
-
-    /// A folder is made.
-    pub fn new_folder(&mut self) -> u64 {
-        let folder = self.new_file();
-        self.folders.insert(folder);
-        folder
     }
 
     /// A line of which nothing is in the trace.
@@ -107,66 +97,6 @@ impl TraceBuild {
         self.handles
     }
 
-    pub fn new_file(&mut self) -> u64 {
-        self.files += 1;
-        self.files
-    }
-
-    /// The folder and the name of a path below the folder that counts; `None`: it is that folder.
-    pub fn place(&mut self, path: &str) -> Option<(u64, String)> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        (!name.is_empty())
-            .then(|| (self.file(folder, FileKind::Folder), name_text(name.as_bytes())))
-    }
-
-    /// What a path leads to; if it was not seen before, it was there.
-    pub fn file(&mut self, path: &str, kind: FileKind) -> u64 {
-        if path.is_empty() {
-            return ROOT;
-        }
-        if let Some(file) = self.paths.get(path) {
-            return *file;
-        }
-        let Some((dir, name)) = self.place(path) else { return ROOT };
-        let file = self.new_file();
-        let (dir, target) = (Some(dir), String::new());
-        self.states.insert(file, FileState { file, kind, size: 0, dir, name, target });
-        self.paths.insert(path.to_owned(), file);
-        file
-    }
-
-    /// What is known to be at a path.
-    pub fn known(&self, path: &str) -> Option<u64> {
-        if path.is_empty() { Some(ROOT) } else { self.paths.get(path).copied() }
-    }
-
-    /// From now on a path leads to this, or to nothing.
-    pub fn set(&mut self, path: &str, file: Option<u64>) {
-        match file {
-            Some(file) => drop(self.paths.insert(path.to_owned(), file)),
-            None => drop(self.paths.remove(path)),
-        }
-    }
-
-    /// A folder is called otherwise, with all that is in it.
-    pub fn moved(&mut self, from: &str, to: &str) {
-        let below = format!("{from}/");
-        let inside: Vec<String> =
-            self.paths.keys().filter(|path| path.starts_with(&below)).cloned().collect();
-        for path in inside {
-            if let Some(file) = self.paths.remove(&path) {
-                self.paths.insert(format!("{to}{}", &path[from.len()..]), file);
-            }
-        }
-    }
-
-    /// A file that was there before had at least so many bytes.
-    pub fn had(&mut self, file: u64, bytes: u64) {
-        if let Some(state) = self.states.get_mut(&file).filter(|s| s.kind == FileKind::Regular) {
-            state.size = state.size.max(bytes.min(BYTES_MAX));
-        }
-    }
-
     /// Puts the calls in order. Those that a trace cannot have are left out.
     pub fn put_in_order(&mut self) {
         self.calls.sort_by_key(|call| call.start);
@@ -191,7 +121,7 @@ impl TraceBuild {
             order.thread(&thread);
             writer.add(&TraceEntry::Thread(thread))?;
         }
-        for state in self.states.into_values() {
+        for state in self.names.states.into_values() {
             writer.add(&TraceEntry::File(state))?;
         }
         let mut at = 0;

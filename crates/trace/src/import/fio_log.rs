@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::build::TraceBuild;
 use crate::fio_log::{self, FioLogAction};
-use crate::format::{CallFlag, CallOp, FileKind, TraceCall};
+use crate::format::{CallFlag, CallOp, FileKind, TraceCall, name_text};
 
 /// The one thread of a log.
 const THREAD: u32 = 1;
@@ -116,7 +116,7 @@ pub(super) fn read(
         let (op, place) = match line.action {
             FioLogAction::Add => {
                 let own = names.of(line.file);
-                let file = build.file(&own, FileKind::Regular);
+                let file = build.file(&[name_text(own.as_bytes())], FileKind::Regular);
                 files.entry(line.file).or_insert(LogFile { file, handle: None });
                 continue;
             }

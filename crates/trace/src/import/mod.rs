@@ -3,9 +3,17 @@
 
 mod blkparse;
 mod build;
+mod descriptors;
+mod errno;
 mod fio_log;
+mod names;
+mod processes;
 mod strace;
 mod strace_calls;
+mod strace_line;
+mod strace_names;
+#[cfg(test)]
+mod strace_tests;
 
 use std::collections::BTreeMap;
 use std::fmt;

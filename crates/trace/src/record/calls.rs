@@ -248,6 +248,9 @@ impl FileSystem for RecordedFs {
         };
         let mut begun = self.on_handle(op, fh);
         (begun.call.offset, begun.call.len) = (offset, len);
+        if what == (Fallocate::ZeroRange { keep_size: true }) {
+            begun.call.flags.push(CallFlag::KeepSize);
+        }
         self.changed(begun, || self.next.fallocate(fh, what, offset, len))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use steadfast_runtime::Mutex;
+use steadfast_runtime::{Mutex, is_simulated};
 use steadfast_vfs::{
     Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, SetAttr,
     SetTime,
@@ -15,7 +15,10 @@ use crate::format::{CallFlag, CallOp, TraceCall, name_bytes};
 
 /// A longer read or write is made in pieces of this, in bytes: as many calls as there are tasks may
 /// be under way, and the data of all are in memory.
-const PIECE: u64 = 4 << 20;
+const PIECE: u64 = 1 << 20;
+/// The same in a simulation, which has one thread, and of a write that is durable when it returns:
+/// each piece is a sync.
+const PIECE_LONG: u64 = 4 << 20;
 
 /// The files and handles of a replay: what each number of the trace is here.
 pub(super) struct Player {
@@ -156,12 +159,12 @@ impl Player {
             }
             CallOp::Read => {
                 let fh = self.handle(call)?;
-                in_pieces(call, |at, len| Ok(fs.read(fh, at, len as usize)?.len() as u64))
+                in_pieces(call, how, |at, len| Ok(fs.read(fh, at, len as usize)?.len() as u64))
             }
             CallOp::Write => {
                 let fh = self.handle(call)?;
                 let tag = tag.unwrap_or(content::of_call(number));
-                in_pieces(call, |at, len| {
+                in_pieces(call, how, |at, len| {
                     Ok(fs.write_as(fh, at, content::bytes(tag, at, len), how)? as u64)
                 })
             }
@@ -180,7 +183,7 @@ impl Player {
             | CallOp::Collapse
             | CallOp::Insert => {
                 let fh = self.handle(call)?;
-                zero(fs.fallocate(fh, range(call.op), call.offset, call.len))
+                zero(fs.fallocate(fh, range(call), call.offset, call.len))
             }
             CallOp::Mkdir => {
                 let node = NewNode { mode: 0o755, ..node };
@@ -226,11 +229,14 @@ impl Player {
 /// Reads or writes a call's range in pieces, until one is short; how many bytes.
 fn in_pieces(
     call: &TraceCall,
+    how: OpenFlags,
     mut one: impl FnMut(u64, u64) -> Result<u64, FsError>,
 ) -> CallResult {
+    let is_long = is_simulated() || how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
+    let piece = if is_long { PIECE_LONG } else { PIECE };
     let mut done = 0;
     loop {
-        let len = (call.len - done).min(PIECE);
+        let len = (call.len - done).min(piece);
         match one(call.offset.saturating_add(done), len) {
             Ok(n) => {
                 done += n.min(len);
@@ -251,11 +257,11 @@ fn list(fs: &dyn FileSystem, dir: Ino, from: u64) -> CallResult {
     fs.readdir(dir, from).map(|entries| entries.len() as i64)
 }
 
-fn range(op: CallOp) -> Fallocate {
-    match op {
+fn range(call: &TraceCall) -> Fallocate {
+    match call.op {
         CallOp::Reserve => Fallocate::Allocate { keep_size: true },
         CallOp::Punch => Fallocate::PunchHole,
-        CallOp::Zero => Fallocate::ZeroRange { keep_size: false },
+        CallOp::Zero => Fallocate::ZeroRange { keep_size: call.has(CallFlag::KeepSize) },
         CallOp::Collapse => Fallocate::CollapseRange,
         CallOp::Insert => Fallocate::InsertRange,
         _ => Fallocate::Allocate { keep_size: false },
@@ -271,7 +277,9 @@ fn flags(call: &TraceCall) -> OpenFlags {
         CallFlag::Dsync => OpenFlags::DSYNC,
         CallFlag::Sync => OpenFlags::SYNC,
         // The offset says where the end was: with several writers it may be another one here.
-        CallFlag::Append | CallFlag::Exclusive | CallFlag::NoReplace => OpenFlags::empty(),
+        CallFlag::Append | CallFlag::Exclusive | CallFlag::NoReplace | CallFlag::KeepSize => {
+            OpenFlags::empty()
+        }
     };
     call.flags.iter().map(of).fold(OpenFlags::empty(), |all, one| all | one)
 }

@@ -12,6 +12,8 @@ mod places;
 mod prepare;
 mod progress;
 mod schedule;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

@@ -9,6 +9,7 @@ use serde_json::json;
 use steadfast_trace::TraceError;
 use steadfast_trace::format::{CallOp, TraceCall, TraceEntry};
 use steadfast_trace::replay::{TraceFile, TraceSource};
+use steadfast_vfs::foreign::{self, Foreign};
 
 use super::cli::TraceShow;
 use super::wrong;
@@ -85,7 +86,7 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
         counted(threads, "thread"),
         counted(files, "file")
     )?;
-    writeln!(out, "program   {}", shortened(&header.program.join(" ")))?;
+    writeln!(out, "program   {}", shortened(&foreign::shown(header.program.join(" ").as_bytes())))?;
     if let Some(status) = end.and_then(|end| end.status).filter(|status| *status != 0) {
         let stopped = end.is_some_and(|end| end.interrupted);
         let why = if stopped { " (it was stopped)" } else { "" };
@@ -96,7 +97,9 @@ pub fn run(args: &TraceShow, out: &mut dyn Write) -> Result<CommandEnd> {
         let (median, least, most) = (us(trip.median_ns), us(trip.least_ns), us(trip.most_ns));
         writeln!(out, "trip      {median:.1} us through the mount ({least:.1} to {most:.1})")?;
     }
-    writeln!(out, "not seen  {}", header.not_seen.join(";\n          "))?;
+    let not_seen: Vec<String> =
+        header.not_seen.iter().map(|what| foreign::shown(what.as_bytes())).collect();
+    writeln!(out, "not seen  {}", not_seen.join(";\n          "))?;
     if end.is_none() {
         writeln!(
             out,
@@ -128,7 +131,7 @@ fn line(call: &TraceCall, out: &mut dyn Write) -> Result<()> {
     write!(out, "{}{}", number("file", call.file), number("handle", call.handle))?;
     for (dir, name) in [(call.dir, &call.name), (call.to_dir, &call.to)] {
         if let Some(dir) = dir {
-            write!(out, " {dir}/{name}")?;
+            write!(out, " {dir}/{}", Foreign::new(name))?;
         }
     }
     if call.len > 0 || call.offset > 0 {

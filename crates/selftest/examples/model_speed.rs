@@ -42,6 +42,7 @@ impl Judges for GoodJudge {
 }
 
 type Ran = Result<(), FsError>;
+type Calls = fn(&dyn FileSystem) -> Ran;
 
 /// A file written anew and renamed over the old one, 200 times, without a sync.
 fn settings(fs: &dyn FileSystem) -> Ran {
@@ -97,8 +98,7 @@ fn table(fs: &dyn FileSystem) -> Ran {
 fn main() -> ExitCode {
     println!("| program | calls | instants | states | trees | states a second |");
     println!("|---|--:|--:|--:|--:|--:|");
-    let programs: [(&str, fn(&dyn FileSystem) -> Ran); 3] =
-        [("settings", settings), ("mail", mail), ("table", table)];
+    let programs: [(&str, Calls); 3] = [("settings", settings), ("mail", mail), ("table", table)];
     for (name, program) in programs {
         if let Err(why) = measured(name, program) {
             println!("{name}: {why}");
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn measured(name: &str, program: fn(&dyn FileSystem) -> Ran) -> Result<(), String> {
+fn measured(name: &str, program: Calls) -> Result<(), String> {
     let words = |e: &dyn std::fmt::Display| e.to_string();
     let run = InProcessRun {
         options: MountOptions::default(),
@@ -118,7 +118,7 @@ fn measured(name: &str, program: fn(&dyn FileSystem) -> Ran) -> Result<(), Strin
         seed: 1,
         linger: Duration::ZERO,
     };
-    let of = |work: fn(&dyn FileSystem) -> Ran| -> Program {
+    let of = |work: Calls| -> Program {
         Box::new(move |fs: Arc<dyn FileSystem>, _: &AckLog| {
             work(&*fs).map_err(|e| e.to_string().into())
         })

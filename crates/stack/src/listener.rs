@@ -147,8 +147,8 @@ impl Listener {
         Listener::serve(listener.into(), Some(path), Talk::of_lines(handler))
     }
 
-    /// Answers the lines of every accepted caller with `handler`, as long as it sends some, of up to
-    /// `line_max` bytes.
+    /// Answers the lines of every accepted caller with `handler`, as long as it sends some, of up
+    /// to `line_max` bytes.
     ///
     /// # Errors
     /// If there can be no more threads.

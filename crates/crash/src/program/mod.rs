@@ -12,8 +12,8 @@
 //!   state of each takes; [`shrink`](explore::Exploration::shrink) finds the writes that make a
 //!   state wrong, [`describe`] puts it into words.
 //!
-//! * A program may say what matters ([`RunParts`]), ask what would be lost now ([`Unsynced`]), and
-//!   let calls of its own fail ([`CallFaults`]): [`Reactions`] are what it does then.
+//! * A program may say what matters ([`RunParts`]), ask what would be lost now ([`UnsyncedWork`]),
+//!   and let calls of its own fail ([`CallFaults`]): [`Reactions`] are what it does then.
 //!
 //! What mounts and starts programs is above this crate.
 
@@ -59,7 +59,7 @@ pub use names::Names;
 pub use parts::{BEGIN, CUT, END, RunParts};
 pub use reaction::{FalseAcknowledgement, Reactions};
 pub(crate) use recorded::Looks;
-pub use unsynced::{Unsynced, UnsyncedFile};
+pub use unsynced::{UnsyncedFile, UnsyncedWork};
 pub use watched::{CALL, WatchedFs};
 
 /// Notes of printed lines in the record carry this label; the detail is the line's number.

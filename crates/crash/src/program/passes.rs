@@ -100,7 +100,8 @@ pub(super) fn walk<'r>(
         if is_first {
             lock(&counts).of.resize(states.cuts_left(), (0, 0));
         }
-        let way = Way { pass: *pass, is_first, all, states: Mutex::new(states), counts: &counts };
+        let way =
+            PassStates { pass: *pass, is_first, all, states: Mutex::new(states), counts: &counts };
         std::thread::scope(|scope| {
             for _ in 0..workers.max(1) {
                 scope.spawn(|| {
@@ -132,7 +133,7 @@ pub(super) fn walk<'r>(
     Walk { cuts, left }
 }
 
-struct Way<'w, 'r> {
+struct PassStates<'w, 'r> {
     pass: Pass,
     is_first: bool,
     all: u64,
@@ -140,7 +141,7 @@ struct Way<'w, 'r> {
     counts: &'w Mutex<Counts>,
 }
 
-impl Way<'_, '_> {
+impl PassStates<'_, '_> {
     /// The next state of this pass, with how many crash points have been begun.
     fn next(
         &self,

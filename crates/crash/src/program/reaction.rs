@@ -5,7 +5,7 @@
 //! next acknowledgement the program must have done something about it. It is a finding if
 //!
 //! * something was at stake: the call was a write; or a sync of a file (a directory) with writes
-//!   (names) that nothing had promised, see [`Unsynced`];
+//!   (names) that nothing had promised, see [`UnsyncedWork`];
 //! * the program then acknowledges something: by a mark, or by printing a line that is like one
 //!   printed before the failure but for its numbers. Another line may be the message of the
 //!   failure: it is no finding and not measured;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use super::calls::{Call, CallKind, Origin};
 use super::explore::without_numbers;
 use super::rules::parent;
-use super::{Line, ProgramRun, Unsynced};
+use super::{Line, ProgramRun, UnsyncedWork};
 use crate::tree::shown;
 
 /// Failures, and what the program said next.
@@ -118,7 +118,7 @@ fn form(line: &Line) -> String {
 
 /// Whether anything was not promised yet of what a failed call was about.
 fn has_stake(before: &[Call], failed: &Call) -> bool {
-    let unsynced = || Unsynced::of(before, failed.started.at);
+    let unsynced = || UnsyncedWork::of(before, failed.started.at);
     match failed.kind {
         CallKind::Write => true,
         CallKind::FsyncDir => unsynced().names.iter().any(|place| {

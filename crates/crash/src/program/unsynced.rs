@@ -18,7 +18,7 @@ use crate::persistence::steps::name_of;
 
 /// What is unsynced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unsynced {
+pub struct UnsyncedWork {
     /// Files with writes that nothing has promised, in the order of their numbers.
     pub files: Vec<UnsyncedFile>,
     /// Places of calls whose change of names nothing has promised, in their order.
@@ -40,9 +40,9 @@ pub struct UnsyncedFile {
     pub age: Duration,
 }
 
-impl Unsynced {
+impl UnsyncedWork {
     /// After these calls, at a moment of their clock.
-    pub fn of(calls: &[Call], now: Nanos) -> Unsynced {
+    pub fn of(calls: &[Call], now: Nanos) -> UnsyncedWork {
         let syncs = FileSyncs::of(calls);
         let mut files = Vec::new();
         for (file, writes) in live_writes(calls) {
@@ -59,7 +59,7 @@ impl Unsynced {
             let path = name_of(calls, file);
             files.push(UnsyncedFile { file, path, bytes, calls: calls_of_it, age });
         }
-        Unsynced { files, names: unsynced_names(calls) }
+        UnsyncedWork { files, names: unsynced_names(calls) }
     }
 
     /// Bytes of all files.
@@ -177,7 +177,7 @@ mod tests {
 
         /// Of each file: path, bytes, calls, milliseconds; and the calls about names.
         fn unsynced(&self) -> (Vec<(String, u64, u64, u128)>, Vec<usize>) {
-            let unsynced = Unsynced::of(&self.0, Nanos(1_000_000_000));
+            let unsynced = UnsyncedWork::of(&self.0, Nanos(1_000_000_000));
             let file = |f: UnsyncedFile| (f.path, f.bytes, f.calls, f.age.as_millis());
             (unsynced.files.into_iter().map(file).collect(), unsynced.names)
         }

@@ -78,7 +78,7 @@ impl LeftOut {
 }
 
 /// What was done with a line.
-pub(super) type Taken<T = ()> = Result<T, LeftOut>;
+pub(super) type ImportResult<T = ()> = Result<T, LeftOut>;
 
 impl Processes {
     pub fn new(folder: &Path) -> Processes {
@@ -281,7 +281,11 @@ impl Processes {
     }
 
     /// What a descriptor leads to.
-    pub fn description(&mut self, process: u32, fd: Option<i64>) -> Taken<&mut OpenDescription> {
+    pub fn description(
+        &mut self,
+        process: u32,
+        fd: Option<i64>,
+    ) -> ImportResult<&mut OpenDescription> {
         let open = &self.processes.get(&process).ok_or(LeftOut::Elsewhere)?.open;
         let fd = fd.and_then(|fd| usize::try_from(fd).ok()).ok_or(LeftOut::Elsewhere)?;
         let handle = open.borrow().get(fd).map(|descriptor| descriptor.open.handle);

@@ -2,8 +2,9 @@
 //! call.
 //!
 //! Of a call that another one interrupts there are two lines: `CALL(ARGUMENTS <unfinished ...>` and
-//! `<... CALL resumed>ARGUMENTS) = RESULT <SECONDS>`. A child of clone(2) or vfork(2) may make calls
-//! between the two, so those are looked for first: a child begins where its parent's call began.
+//! `<... CALL resumed>ARGUMENTS) = RESULT <SECONDS>`. A child of clone(2) or vfork(2) may make
+//! calls between the two, so those are looked for first: a child begins where its parent's call
+//! began.
 
 use std::collections::HashMap;
 use std::path::Path;

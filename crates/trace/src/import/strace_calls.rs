@@ -1,7 +1,7 @@
 //! What system calls of strace's text are to open files.
 
 use super::build::TraceBuild;
-use super::processes::{LeftOut, OpenDescription, Processes, Taken};
+use super::processes::{ImportResult, LeftOut, OpenDescription, Processes};
 use super::strace::is_clone;
 use super::strace_line::{StraceCall, number};
 use crate::format::{CallFlag, CallOp, TraceCall};
@@ -13,7 +13,7 @@ impl Processes {
         process: u32,
         call: &StraceCall,
         build: &mut TraceBuild,
-    ) -> Taken {
+    ) -> ImportResult {
         let fd = call.arguments.first().and_then(|word| number(word));
         match call.name.as_str() {
             // It was taken in where it began.
@@ -110,7 +110,7 @@ impl Processes {
         process: u32,
         (fd, call): (Option<i64>, &StraceCall),
         build: &mut TraceBuild,
-    ) -> Taken {
+    ) -> ImportResult {
         let unsigned = |n: usize| {
             let word = call.arguments.get(n).and_then(|word| number(word));
             word.and_then(|n| u64::try_from(n).ok()).ok_or(LeftOut::Elsewhere)
@@ -159,7 +159,12 @@ impl Processes {
         Ok(())
     }
 
-    fn moved_bytes(&mut self, process: u32, call: &StraceCall, build: &mut TraceBuild) -> Taken {
+    fn moved_bytes(
+        &mut self,
+        process: u32,
+        call: &StraceCall,
+        build: &mut TraceBuild,
+    ) -> ImportResult {
         let number = |n: usize| call.arguments.get(n).and_then(|word| number(word));
         let known = self.description(process, number(0))?.clone();
         let OpenDescription { file, handle, is_folder, appends, position } = known;
@@ -206,7 +211,7 @@ impl Processes {
     }
 
     /// Bytes go from one file to another one without the program: as a read and a write.
-    fn copied(&mut self, process: u32, call: &StraceCall, build: &mut TraceBuild) -> Taken {
+    fn copied(&mut self, process: u32, call: &StraceCall, build: &mut TraceBuild) -> ImportResult {
         let word = |n: usize| call.arguments.get(n).map(String::as_str);
         let is_range = call.name == "copy_file_range";
         let (from, to) = if is_range { (0, 2) } else { (1, 0) };

@@ -8,7 +8,7 @@ use super::build::TraceBuild;
 use super::errno::{EEXIST, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY};
 use super::names::NamePath;
 use super::plain;
-use super::processes::{LeftOut, OpenDescription, Processes, Taken};
+use super::processes::{ImportResult, LeftOut, OpenDescription, Processes};
 use super::strace_calls::new;
 use super::strace_line::{StraceCall, path_of, unquoted};
 use crate::format::{CallFlag, CallOp, FileKind, TraceCall, name_text};
@@ -42,7 +42,7 @@ impl OpenHow<'_> {
 
 impl Processes {
     /// The names from the folder that counts to a path.
-    fn names_of(&self, path: &Path) -> Taken<NamePath> {
+    fn names_of(&self, path: &Path) -> ImportResult<NamePath> {
         let path = plain(path);
         let below = path.strip_prefix(&self.folder).map_err(|_| LeftOut::Elsewhere)?;
         let names = below.components().map(|part| match part {
@@ -64,7 +64,7 @@ impl Processes {
         process: u32,
         (dir, word): (Option<&str>, Option<&str>),
         (follows, build): (bool, &TraceBuild),
-    ) -> Taken<NamePath> {
+    ) -> ImportResult<NamePath> {
         let text = word.and_then(unquoted).ok_or(LeftOut::Elsewhere)?;
         if text.is_empty() {
             return Err(LeftOut::Elsewhere);
@@ -92,7 +92,7 @@ impl Processes {
         process: u32,
         call: &StraceCall,
         build: &mut TraceBuild,
-    ) -> Taken {
+    ) -> ImportResult {
         let word = |n: usize| call.arguments.get(n).map(String::as_str);
         let (dir, path, flags) = match call.name.as_str() {
             "openat" | "openat2" => (word(0), word(1), word(2)),
@@ -154,7 +154,7 @@ impl Processes {
         process: u32,
         call: &StraceCall,
         build: &mut TraceBuild,
-    ) -> Taken {
+    ) -> ImportResult {
         let word = |n: usize| call.arguments.get(n).map(String::as_str);
         let of = |dir: Option<usize>, n: usize, follows: bool, build: &TraceBuild| {
             self.below(process, (dir.and_then(word), word(n)), (follows, build))
@@ -196,7 +196,7 @@ impl Processes {
 }
 
 /// What a symbolic link is to lead to.
-fn target(call: &StraceCall) -> Taken<Vec<u8>> {
+fn target(call: &StraceCall) -> ImportResult<Vec<u8>> {
     let bytes = call.arguments.first().and_then(|word| unquoted(word));
     let bytes = bytes.ok_or(LeftOut::Elsewhere)?;
     let fits = !bytes.is_empty() && bytes.len() < PATH_MAX && !bytes.contains(&0);
@@ -209,7 +209,7 @@ fn refused(
     is_exclusive: bool,
     (how, call): (&OpenHow<'_>, &StraceCall),
     build: &mut TraceBuild,
-) -> Taken {
+) -> ImportResult {
     match -call.result {
         ENOENT => build.found_nothing(path, new(CallOp::Lookup, call), true),
         EEXIST if is_exclusive => {
@@ -224,7 +224,7 @@ fn refused(
 }
 
 /// Whether a call on a name is made again: it succeeded, or failed by what is there.
-fn is_by_names(call: &StraceCall) -> Taken {
+fn is_by_names(call: &StraceCall) -> ImportResult {
     match -call.result {
         EEXIST | ENOTEMPTY | EISDIR | ENOTDIR => Ok(()),
         _ if call.result >= 0 => Ok(()),
@@ -232,7 +232,7 @@ fn is_by_names(call: &StraceCall) -> Taken {
     }
 }
 
-fn removed(path: &NamePath, op: CallOp, call: &StraceCall, build: &mut TraceBuild) -> Taken {
+fn removed(path: &NamePath, op: CallOp, call: &StraceCall, build: &mut TraceBuild) -> ImportResult {
     let mut removes = new(op, call);
     if call.result == -ENOENT {
         build.found_nothing(path, removes, true);
@@ -258,7 +258,7 @@ fn made(
     target: Option<Vec<u8>>,
     call: &StraceCall,
     build: &mut TraceBuild,
-) -> Taken {
+) -> ImportResult {
     let op = if target.is_some() { CallOp::Symlink } else { CallOp::Mkdir };
     let mut makes = new(op, call);
     makes.to = target.as_deref().map(name_text).unwrap_or_default();
@@ -289,7 +289,7 @@ fn truncated(
     size: u64,
     call: &StraceCall,
     build: &mut TraceBuild,
-) -> Taken<Option<u64>> {
+) -> ImportResult<Option<u64>> {
     if call.result == -ENOENT {
         build.found_nothing(path, new(CallOp::Truncate, call), false);
         return Ok(None);
@@ -303,7 +303,11 @@ fn truncated(
 }
 
 /// A rename, a link, or two names that change places.
-fn moved((from, to): (&NamePath, &NamePath), call: &StraceCall, build: &mut TraceBuild) -> Taken {
+fn moved(
+    (from, to): (&NamePath, &NamePath),
+    call: &StraceCall,
+    build: &mut TraceBuild,
+) -> ImportResult {
     let has = |flag: &str| call.arguments.iter().any(|word| word.contains(flag));
     let op = match call.name.starts_with("link") {
         true => CallOp::Link,

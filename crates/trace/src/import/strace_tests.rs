@@ -173,7 +173,10 @@ fn what_is_written_through_a_link_is_in_its_file() {
 #[test]
 fn names_are_bytes() {
     let found = imported(&[
-        r#"1 openat(AT_FDCWD</w/\303\274>, "\303\244\377", O_WRONLY|O_CREAT) = 3</w/\303\274/\303\244\377>"#,
+        concat!(
+            r#"1 openat(AT_FDCWD</w/\303\274>, "\303\244\377", O_WRONLY|O_CREAT)"#,
+            r#" = 3</w/\303\274/\303\244\377>"#
+        ),
         r#"1 fsync(3</w/\303\274/\303\244\377>) = 0"#,
         r#"1 unlink("\303\244\377") = 0"#,
     ]);
@@ -224,7 +227,7 @@ fn appending_is_at_the_end_and_files_have_their_size() {
         "1 pwrite64(3</w/log>, \"\"..., 5, 0) = 5",
         "1 write(3</w/log>, \"\"..., 1) = 1",
         r#"1 openat(AT_FDCWD</w>, "old", O_WRONLY|O_APPEND, 0666) = 4</w/old>"#,
-        r#"1 newfstatat(4</w/old>, "", {st_mode=S_IFREG|0644, st_size=97, ...}, AT_EMPTY_PATH) = 0"#,
+        r#"1 newfstatat(4</w/old>, "", {st_mode=S_IFREG|0644, st_size=97}, AT_EMPTY_PATH) = 0"#,
         "1 write(4</w/old>, \"\"..., 2) = 2",
         r#"1 openat(AT_FDCWD</w>, "read", O_RDONLY) = 5</w/read>"#,
         "1 read(5</w/read>, \"\"..., 4096) = 100",

@@ -10,14 +10,9 @@ use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::Wrong;
 
 use super::ci::findings::{Finding, Source};
-use super::models::{FindingByCalls, ModelReports};
+use super::models::{FindingByCalls, ModelReports, listed};
 use super::report::KNOWN;
 use super::report::json::not_explored;
-
-/// Models in words.
-pub fn listed(models: &[Model]) -> String {
-    models.iter().map(|model| model.in_words()).collect::<Vec<_>>().join(", ")
-}
 
 /// Where it was not found, and what saves it there: known of what only ext4's heuristic or its
 /// journal of data keeps, which is so if ext4 without both does not.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::budget::Budget;
-use super::ci::ReportArgs;
+use super::ci::args::ReportArgs;
 use super::devices::Disk;
 
 /// The power cuts' commands.
@@ -14,7 +14,7 @@ pub enum Crash {
     /// Run a program on a recorded file system, cut the power everywhere, judge what is left
     Run(Box<CrashRun>),
     /// Reproduce one crash state of a recording, and describe it
-    Show(CrashShow),
+    Show(Box<CrashShow>),
 }
 
 /// How to run and cut.

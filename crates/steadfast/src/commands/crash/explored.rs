@@ -10,10 +10,12 @@ use steadfast_crash::program::exposure::{CutExposure, exposure};
 use steadfast_crash::states::{Choice, State};
 
 use super::budget::{Budget, Spending};
+use super::failures::not_judged;
 use super::models::{self, ModelPlan, ModelReports};
-use super::run::{SHRINK_RECOVERIES, not_judged};
 use crate::terminal::Progress;
 
+/// Recoveries that are spent to find the writes that matter.
+pub const SHRINK_RECOVERIES: u32 = 200;
 /// The share of a budget that models may take; what they leave is for the states.
 const MODELS_SHARE: f64 = 0.5;
 
@@ -34,7 +36,7 @@ pub struct Explorer<'a> {
 }
 
 /// What came of it.
-pub struct Explored {
+pub struct ExplorationOutcome {
     /// Of the states; with what failed of the models.
     pub outcome: ExplorationReport,
     /// So many of its troubles are of the states.
@@ -53,7 +55,7 @@ pub struct Explored {
 
 impl Explorer<'_> {
     /// Explores all of it, or as much as there is time for.
-    pub fn explored(&self) -> Result<Explored> {
+    pub fn explored(&self) -> Result<ExplorationOutcome> {
         let spending = self.budget.map(Budget::begin);
         let within = |share: f64| {
             move || (self.go_on)() && spending.is_none_or(|spending| spending.share() < share)
@@ -79,7 +81,15 @@ impl Explorer<'_> {
         let stopped = !(self.go_on)();
         let spent = spending.is_some() && !go_on();
         let exposed = exposed.filter(|_| !stopped).unwrap_or_default();
-        Ok(Explored { outcome, states_troubles, by_calls, decisive, exposed, stopped, spent })
+        Ok(ExplorationOutcome {
+            outcome,
+            states_troubles,
+            by_calls,
+            decisive,
+            exposed,
+            stopped,
+            spent,
+        })
     }
 
     fn states(
@@ -139,7 +149,7 @@ impl Explorer<'_> {
     }
 }
 
-impl Explored {
+impl ExplorationOutcome {
     /// What was not explored, in words: of what, and how much of it.
     pub fn left(&self) -> Vec<String> {
         let mut left = Vec::new();

@@ -7,6 +7,7 @@ pub mod cli;
 mod control;
 mod devices;
 mod explored;
+mod failures;
 mod kernel;
 mod lab;
 mod models;
@@ -22,6 +23,7 @@ mod run;
 mod saved;
 mod setup;
 mod show;
+mod show_command;
 mod show_model;
 pub mod stops;
 
@@ -29,8 +31,8 @@ use std::io::Write;
 
 use anyhow::Result;
 
-use crate::terminal::{self, UntilClosed};
-use crate::{CommandEnd, Usage};
+use crate::CommandEnd;
+use crate::terminal::UntilClosed;
 use cli::Crash;
 
 /// Runs one of the commands. What is found is an outcome; an error says nothing of what was to be
@@ -44,13 +46,5 @@ pub fn command(command: &Crash, out: &mut dyn Write) -> Result<CommandEnd> {
         UntilClosed::new(out).flush()?;
         Ok(outcome)
     });
-    printed.map_err(|e| not_found(e, ""))
-}
-
-/// An error that says nothing of what was to be judged, after these words.
-fn not_found(e: anyhow::Error, words: &str) -> anyhow::Error {
-    if crate::exit_status::status_of(&e) != 1 {
-        return e;
-    }
-    Usage(format!("{words}{}", terminal::with_causes(&e))).into()
+    printed.map_err(|e| failures::not_found(e, ""))
 }

@@ -178,3 +178,8 @@ fn union(some: &[Model], more: Vec<Model>) -> Vec<Model> {
     let all: BTreeSet<Model> = some.iter().copied().chain(more).collect();
     all.into_iter().collect()
 }
+
+/// Models in words.
+pub fn listed(models: &[Model]) -> String {
+    models.iter().map(|model| model.in_words()).collect::<Vec<_>>().join(", ")
+}

@@ -5,22 +5,20 @@ pub mod json;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Result;
-use steadfast_crash::persistence::Model;
 use steadfast_crash::program::describe::{bytes, counted, since};
 use steadfast_crash::program::exposure::{CutExposure, ExposureSummary, summary};
 use steadfast_crash::program::{Command, ProgramRun};
 
 use super::budget::Budget;
-use super::ci::Results;
 use super::ci::findings::Source;
-use super::explored::Explored;
+use super::ci::results::Results;
+use super::explored::ExplorationOutcome;
 use super::program::ProgramEnd;
 use super::reactions::ReactionReport;
 use super::setup::{Fs, Setup};
+use super::show_command::quoted;
 use crate::terminal::{Harmless, WrappedOutput};
 
 /// Kinds of findings that are reported in words.
@@ -47,7 +45,7 @@ pub struct Report<'a> {
     /// What the judge has against the tree that the program left, without any cut.
     pub without_cut: Option<String>,
     /// What came of it.
-    pub explored: &'a Explored,
+    pub explored: &'a ExplorationOutcome,
     /// What was found, for all reports.
     pub results: &'a Results<'a>,
     /// How long it could be explored.
@@ -70,43 +68,6 @@ impl Report<'_> {
         };
         first.into_iter().chain(reasons).collect()
     }
-}
-
-/// Words for a shell.
-pub fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
-/// The command that reproduces a state.
-pub fn show_command(
-    recording: &Path,
-    (state, model): (u64, Option<Model>),
-    fs: Fs,
-    judge: Option<&Command>,
-) -> String {
-    let file = quoted(&recording.display().to_string());
-    let mut line = format!("steadfast crash show {file}");
-    if let Some(model) = model {
-        line.push_str(&format!(" --model {}", model.name()));
-    }
-    line.push_str(&format!(" --cut {state}"));
-    if matches!(fs, Fs::Kernel(_)) {
-        line.push_str(" --kernel");
-    }
-    if let Some(Command { command, prints, limit }) = judge {
-        line.push_str(&format!(" --judge {}", quoted(command)));
-        if let Some(prints) = prints {
-            line.push_str(&format!(" --judge-prints {}", quoted(prints)));
-        }
-        if *limit != Duration::from_secs(60) {
-            line.push_str(&format!(" --judge-limit {}", limit.as_secs_f64()));
-        }
-    }
-    line
 }
 
 impl ProgramEnd {
@@ -299,7 +260,7 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_peers::KernelFs;
+    use std::time::Duration;
 
     use super::*;
 
@@ -319,22 +280,5 @@ mod tests {
         let expected = ["no room (2 states)", "a", "b", "and 1 more (--json has all)"];
         assert_eq!(troubles(&all), expected);
         assert!(troubles(&[]).is_empty());
-    }
-
-    #[test]
-    fn words_survive_a_shell() {
-        for (text, expected) in [("run.crash", "run.crash"), ("it's", r"'it'\''s'"), ("", "''")] {
-            assert_eq!(quoted(text), expected);
-        }
-        let judge = Command {
-            command: "grep -q x config".into(),
-            prints: Some("ok".into()),
-            limit: Duration::from_secs(5),
-        };
-        assert_eq!(
-            show_command(Path::new("/tmp/r"), (7, None), Fs::Kernel(KernelFs::Xfs), Some(&judge)),
-            "steadfast crash show /tmp/r --cut 7 --kernel --judge 'grep -q x config' \
-             --judge-prints ok --judge-limit 5"
-        );
     }
 }

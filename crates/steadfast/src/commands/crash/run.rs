@@ -15,10 +15,12 @@ use steadfast_crash::program::explore::Exploration;
 use steadfast_crash::program::{AskedOnce, Command, Judges, ProgramRun, file};
 use steadfast_crash::states::Choice;
 
+use super::ci::ReportFiles;
 use super::ci::findings::Sources;
-use super::ci::{ReportFiles, Results};
+use super::ci::results::Results;
 use super::cli::CrashRun;
 use super::explored::Explorer;
+use super::failures::not_judged;
 use super::kernel;
 use super::models;
 use super::own::{self, OwnRun};
@@ -35,8 +37,6 @@ use crate::terminal::{self, Harmless, Progress, UntilClosed};
 
 /// Every so many states e2fsck is asked too, where it is installed.
 const E2FSCK_EVERY: u64 = 50;
-/// Recoveries that are spent to find the writes that matter.
-pub const SHRINK_RECOVERIES: u32 = 200;
 
 /// What the command line asks for.
 struct RunPlan<'a> {
@@ -235,11 +235,6 @@ fn before_judging(args: &CrashRun, why: &str, out: &mut dyn Write) -> Result<Exi
         document::error(out, why, None, Exit::STOPPED)?;
     }
     Ok(Exit::Stopped)
-}
-
-/// A failure of this machine says nothing of the program: status 1 is for what was found.
-pub fn not_judged(e: anyhow::Error) -> anyhow::Error {
-    super::not_found(e, "nothing was judged: ")
 }
 
 /// How many states are judged at the same time.

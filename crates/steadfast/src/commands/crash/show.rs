@@ -12,11 +12,12 @@ use steadfast_crash::program::{
 use steadfast_crash::states::State;
 
 use super::cli::CrashShow;
+use super::explored::SHRINK_RECOVERIES;
 use super::lab;
 use super::on_stack::OnStack;
 use super::reactions::ReactionReport;
 use super::report::in_numbers;
-use super::run::{SHRINK_RECOVERIES, exploration};
+use super::run::exploration;
 use super::saved::{tried, write_image, write_tree};
 use super::setup::{self, Fs, Setup};
 use super::show_model;

@@ -5,29 +5,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use uuid::Uuid;
 
-use super::Results;
-
-/// Whether annotations are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Annotations {
-    /// In a workflow of GitHub's: where GITHUB_ACTIONS is true
-    Auto,
-    /// As GitHub reads them
-    Github,
-    /// No
-    None,
-}
-
-impl Annotations {
-    /// Whether they are.
-    pub fn are_wanted(self) -> bool {
-        match self {
-            Annotations::Auto => std::env::var_os("GITHUB_ACTIONS").is_some_and(|v| v == "true"),
-            Annotations::Github => true,
-            Annotations::None => false,
-        }
-    }
-}
+use super::results::Results;
 
 /// Prints a line for each finding, and for what else a reader of the log must know.
 ///

@@ -8,8 +8,8 @@ use steadfast_crash::persistence::Model;
 use steadfast_crash::program::Command;
 use steadfast_vfs::bounded;
 
-use super::super::report::quoted;
 use super::super::setup::Setup;
+use super::super::show_command::quoted;
 use super::findings::Finding;
 
 const FORMAT: &str = "steadfast-crash-baseline";

@@ -10,10 +10,9 @@ use steadfast_crash::program::explore::{
 };
 use steadfast_crash::program::{Command, ProgramRun};
 
-use super::super::by_calls::listed;
-use super::super::models::{FindingByCalls, ModelReports};
-use super::super::report::show_command;
+use super::super::models::{FindingByCalls, ModelReports, listed};
 use super::super::setup::{Fs, Setup};
+use super::super::show_command::show_command;
 use super::fingerprint;
 use crate::terminal::harmless;
 

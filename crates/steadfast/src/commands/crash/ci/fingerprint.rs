@@ -9,6 +9,8 @@ const DIGITS: usize = 16;
 const FOLDER: &str = "steadfast-crash-";
 /// A word of so many hexadecimal digits, one of them below ten, is taken for a number or a hash.
 const HASH_LEAST: usize = 4;
+/// Digits of a hash that its folder is called by, as git has it.
+const FOLDER_DIGITS: usize = 2;
 
 /// The fingerprint of what these texts say together. It is kept in files of users: another way to
 /// make it makes all their findings new ones.
@@ -37,7 +39,13 @@ fn without_numbers(text: &str) -> String {
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
-        masked.push_str(&masked_word(word));
+        // The folder of a hash begins with its first digits.
+        let next = after.strip_prefix('/').unwrap_or_default();
+        let next = next.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        match word.len() == FOLDER_DIGITS && is_hex(word) && is_hash(next) {
+            true => masked.push('#'),
+            false => masked.push_str(&masked_word(word)),
+        }
         let between = after.chars().next().map_or(0, char::len_utf8);
         masked.push_str(&after[..between]);
         rest = &after[between..];
@@ -45,11 +53,17 @@ fn without_numbers(text: &str) -> String {
     masked
 }
 
-fn masked_word(word: &str) -> String {
+fn is_hex(digits: &str) -> bool {
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_hash(word: &str) -> bool {
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
-    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_hash = has_digit && word.len() >= HASH_LEAST && is_hex(word);
-    if is_hash || word.strip_prefix("0x").is_some_and(is_hex) {
+    has_digit && word.len() >= HASH_LEAST && is_hex(word)
+}
+
+fn masked_word(word: &str) -> String {
+    if is_hash(word) || word.strip_prefix("0x").is_some_and(is_hex) {
         return "#".into();
     }
     let mut masked = String::new();
@@ -72,6 +86,7 @@ mod tests {
         let same = [
             ["settings: 0 bytes", "settings: 14 bytes"],
             ["row 0x7f is torn", "row 0xa0 is torn"],
+            [".git/objects/fe/dfa256ca8423", ".git/objects/9c/01b2c3d4e5f6"],
             [".git/objects/17/dfa256ca8423 is empty", ".git/objects/9c/01b2c3d4e5f6 is empty"],
             ["/dev/shm/steadfast-crash-Ab1Xyz/tree/f", "/dev/shm/steadfast-crash-ZZZZZZ/tree/f"],
             ["wal-000001.log", "wal-12.log"],

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::findings::Finding;
-use super::{JudgedPart, Results};
+use super::results::{JudgedPart, Results};
 use crate::terminal::harmless;
 
 /// The text of the file.

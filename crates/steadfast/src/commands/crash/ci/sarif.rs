@@ -5,8 +5,8 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::Results;
 use super::findings::{Finding, Rule, Source};
+use super::results::Results;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 /// By which version of it findings are recognised. It is kept by whoever has uploaded them.

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use steadfast_crash::program::{BEGIN, CUT, END, Unsynced, UnsyncedFile, WatchedFs, shown};
+use steadfast_crash::program::{BEGIN, CUT, END, UnsyncedFile, UnsyncedWork, WatchedFs, shown};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_runtime::now;
 use steadfast_stack::listener::{Listener, bind_private, check_path};
@@ -165,7 +165,7 @@ impl RunControl {
     fn unsynced(&self) -> Result<Value, Usage> {
         let ms = |age: std::time::Duration| (age.as_secs_f64() * 1e6).round() / 1e3;
         Ok(self.watched()?.with_calls(|calls| {
-            let unsynced = Unsynced::of(calls, now());
+            let unsynced = UnsyncedWork::of(calls, now());
             let file = |f: &UnsyncedFile| {
                 json!({ "path": f.path, "bytes": f.bytes, "calls": f.calls, "ms": ms(f.age) })
             };

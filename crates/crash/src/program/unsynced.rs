@@ -155,6 +155,9 @@ mod tests {
 
     use super::super::faults::FaultError;
     use super::*;
+
+    /// Of a file: its path, bytes, calls, age in ms.
+    type Figures = (String, u64, u64, u128);
     use crate::tree::Contents;
 
     /// Calls one after the other, each with two ticks, one a millisecond.
@@ -176,7 +179,7 @@ mod tests {
         }
 
         /// Of each file: path, bytes, calls, milliseconds; and the calls about names.
-        fn unsynced(&self) -> (Vec<(String, u64, u64, u128)>, Vec<usize>) {
+        fn unsynced(&self) -> (Vec<Figures>, Vec<usize>) {
             let unsynced = UnsyncedWork::of(&self.0, Nanos(1_000_000_000));
             let file = |f: UnsyncedFile| (f.path, f.bytes, f.calls, f.age.as_millis());
             (unsynced.files.into_iter().map(file).collect(), unsynced.names)

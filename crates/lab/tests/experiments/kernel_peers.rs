@@ -70,7 +70,13 @@ fn the_modes_of_ext4_and_ext2_show_what_is_known_of_them() {
     assert!(writeback.empty_after_replace + writeback.stale_bytes > 0, "{writeback:#?}");
     assert_eq!((writeback.damage.events, writeback.manual_repair.events), (0, 0), "{writeback:#?}");
     let journal = row(&results, "kernel-journal");
-    assert_eq!((journal.torn_units, journal.stale_bytes), (0, 0), "{journal:#?}");
+    assert_eq!(journal.torn_units, 0, "{journal:#?}");
+    // Of what is allocated ahead the kernel zeroes short pieces by a write that is not in the
+    // journal, and data that the journal still holds of a file deleted before come over them at
+    // its replay (docs/risk.md has the script that shows it). Downloads alone allocate.
+    let stale = journal.findings.iter().filter(|f| f.contains("never written there"));
+    assert!(stale.clone().all(|f| f.contains("download/")), "{journal:#?}");
+    assert!(journal.stale_bytes == 0 || stale.count() > 0, "{journal:#?}");
     assert_eq!((journal.damage.events, journal.broken_promises), (0, 0), "{journal:#?}");
 }
 

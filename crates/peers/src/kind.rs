@@ -20,12 +20,20 @@ pub enum KernelFs {
     Xfs,
     /// btrfs.
     Btrfs,
+    /// F2FS: a log of the whole disk, with checkpoints.
+    F2fs,
 }
 
 impl KernelFs {
     /// All of them.
-    pub const ALL: [KernelFs; 5] =
-        [KernelFs::Ext2, KernelFs::Ext3, KernelFs::Ext4, KernelFs::Xfs, KernelFs::Btrfs];
+    pub const ALL: [KernelFs; 6] = [
+        KernelFs::Ext2,
+        KernelFs::Ext3,
+        KernelFs::Ext4,
+        KernelFs::Xfs,
+        KernelFs::Btrfs,
+        KernelFs::F2fs,
+    ];
 
     /// By its name in /proc/filesystems.
     pub fn of_name(name: &str) -> Option<KernelFs> {
@@ -40,6 +48,7 @@ impl KernelFs {
             KernelFs::Ext4 => "ext4",
             KernelFs::Xfs => "xfs",
             KernelFs::Btrfs => "btrfs",
+            KernelFs::F2fs => "f2fs",
         }
     }
 
@@ -48,7 +57,7 @@ impl KernelFs {
         match self {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => 8 << 20,
             KernelFs::Xfs => 300 << 20,
-            KernelFs::Btrfs => 128 << 20,
+            KernelFs::Btrfs | KernelFs::F2fs => 128 << 20,
         }
     }
 
@@ -68,6 +77,7 @@ impl KernelFs {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => (["mke2fs", "e2fsck"], "e2fsprogs"),
             KernelFs::Xfs => (["mkfs.xfs", "xfs_repair"], "xfsprogs"),
             KernelFs::Btrfs => (["mkfs.btrfs", "btrfs"], "btrfs-progs"),
+            KernelFs::F2fs => (["mkfs.f2fs", "fsck.f2fs"], "f2fs-tools"),
         }
     }
 
@@ -108,6 +118,7 @@ impl KernelFs {
             }
             KernelFs::Xfs => ["-q", "-f", "-K"].map(str::to_owned).to_vec(),
             KernelFs::Btrfs => ["-q", "-f", "-K"].map(str::to_owned).to_vec(),
+            KernelFs::F2fs => ["-q", "-f", "-t", "0"].map(str::to_owned).to_vec(),
         };
         if let Some(journal) = journal {
             let journal = journal.to_string_lossy().into_owned();
@@ -136,6 +147,7 @@ impl KernelFs {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => vec!["-fn".as_ref()],
             KernelFs::Xfs => vec!["-n".as_ref()],
             KernelFs::Btrfs => vec!["check".as_ref(), "--readonly".as_ref()],
+            KernelFs::F2fs => vec!["-f".as_ref(), "--dry-run".as_ref()],
         };
         if let Some(journal) = journal {
             line.extend([std::ffi::OsStr::new("-j"), journal.as_os_str()]);

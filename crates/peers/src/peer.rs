@@ -245,7 +245,7 @@ impl Peer {
             // The one that was recorded has the same UUID, and stays mounted as long as somebody
             // uses it.
             KernelFs::Xfs => "nosuid,nodev,noexec,nouuid",
-            KernelFs::Btrfs => "nosuid,nodev,noexec",
+            KernelFs::Btrfs | KernelFs::F2fs => "nosuid,nodev,noexec",
         }
     }
 }

@@ -29,6 +29,8 @@ mod refused;
 mod replaced;
 #[path = "crash/scenario.rs"]
 mod scenario;
+#[path = "crash/several.rs"]
+mod several;
 #[path = "crash/sqlite.rs"]
 mod sqlite;
 #[path = "crash/stopped.rs"]

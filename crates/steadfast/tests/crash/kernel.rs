@@ -1,5 +1,7 @@
 //! The same script on the kernel's ext4.
 
+use serde_json::json;
+
 use super::lab::{Lab, text};
 use super::replaced::{FORGETS, JUDGE, SYNCS, words};
 
@@ -22,7 +24,8 @@ fn the_kernels_ext4_needs_the_fsync_too() {
     if !works(&lab) {
         return;
     }
-    let kernel = ["--fs", "kernel-ext4", "--cuts", "flushes", "--states", "3", "--judge", JUDGE];
+    let kernel = ["--fs", "kernel-ext4", "--cuts", "flushes", "--states", "3"];
+    let kernel = [&kernel[..], &["--judge", JUDGE, "--model", "none"]].concat();
     let forgets = lab.script("forgets", FORGETS);
     let (report, found) = lab.run(&words("noauto_da_alloc", &kernel, &forgets));
     assert!(found, "{report:#}");
@@ -42,13 +45,31 @@ fn the_kernels_ext4_needs_the_fsync_too() {
     let syncs = lab.script("syncs", SYNCS);
     let (report, found) = lab.run(&words("noauto_da_alloc", &kernel, &syncs));
     assert!(!found, "{report:#}");
-    // Calls that nobody has seen are no sign that nothing was at stake.
-    assert_eq!(report["not_measured"], serde_json::json!([]), "{report:#}");
+    assert_eq!(report["not_measured"], json!([]), "{report:#}");
 
-    // Nobody sees the calls: without a judge this is not the same as nothing lost.
-    let kernel = ["--fs", "kernel-ext4", "--cuts", "flushes", "--states", "2"];
+    // The calls are seen: without a judge, what every program may expect is judged.
+    let kernel = ["--fs", "kernel-ext4", "--cuts", "flushes", "--states", "3", "--model", "none"];
+    let (report, found) = lab.run(&words("noauto_da_alloc", &kernel, &forgets));
+    assert!(found, "{report:#}");
+    assert_eq!(report["findings"][0]["wrong"][0]["kind"], "not asked for", "{report:#}");
     let (report, found) = lab.run(&words("noauto_da_alloc", &kernel, &syncs));
     assert!(!found, "{report:#}");
-    let why = report["not_measured"][0].as_str().unwrap();
-    assert!(why.starts_with("what was promised: nobody sees the calls"), "{report:#}");
+    assert!(report["recorded"]["calls"].as_u64().unwrap() > 5, "{report:#}");
+}
+
+/// Which of them lose it is what the run says.
+#[test]
+fn a_fault_is_found_on_those_that_have_it() {
+    let Some(lab) = Lab::new() else { return };
+    if !works(&lab) {
+        return;
+    }
+    let fs = "kernel-ext4,kernel-ext4:noauto_da_alloc";
+    let kernel = ["--fs", fs, "--cuts", "flushes", "--states", "3", "--model", "none"];
+    let forgets = lab.script("forgets", FORGETS);
+    let (report, found) = lab.run_several(&words("commit=60", &kernel, &forgets));
+    assert!(found, "{report:#}");
+    let finding = &report["findings"][0];
+    assert_eq!(finding["on"], json!(["kernel-ext4:noauto_da_alloc"]), "{report:#}");
+    assert_eq!(finding["not_on"], json!(["kernel-ext4"]), "{report:#}");
 }

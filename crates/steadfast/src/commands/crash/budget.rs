@@ -43,6 +43,12 @@ pub struct Spending {
 }
 
 impl Budget {
+    /// One of so many equal parts of it.
+    pub fn part_of(&self, parts: usize) -> Budget {
+        let parts = u32::try_from(parts).unwrap_or(u32::MAX).max(1);
+        Budget { text: self.text.clone(), time: self.time / parts }
+    }
+
     /// From now on.
     pub fn begin(&self) -> Spending {
         Spending { begun: Instant::now(), time: self.time }

@@ -27,7 +27,7 @@ Examples:
   steadfast crash run -o data=writeback,noauto_da_alloc --cuts all -- ./update
   steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" \\
       --judge-prints ok -- ./app
-  steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update
+  steadfast crash run --fs ext4,kernel-ext4:noauto_da_alloc,xfs,btrfs -- ./update
   steadfast crash run --stack nvram-journal:external -- ./update
 
 The first one finds that a cut can leave conf empty: the new file is not synced
@@ -55,9 +55,11 @@ Ctrl-C ends --setup, or the program, then the waiting, then the judging; what
 was found until then is reported.")]
 pub struct CrashRun {
     /// File system: ext2, ext3, ext4 (Steadfast's); kernel-ext2, kernel-ext3, kernel-ext4, xfs,
-    /// btrfs (the kernel's, as root)
-    #[arg(long, value_name = "FS", default_value = "ext4")]
-    pub fs: String,
+    /// btrfs, f2fs (the kernel's, as root). Of several the program is run on each; what this
+    /// machine's kernel does not have is skipped. Mount options of one of them may follow it, as
+    /// kernel-ext4:noauto_da_alloc:commit=1
+    #[arg(long, value_name = "FS,...", value_delimiter = ',', default_value = "ext4")]
+    pub fs: Vec<String>,
     /// A setup (file) or a variant of a scenario (name or file; see `lab list`) instead: its
     /// volumes, memory, external journal and scheduler, with its mount options before those of -o
     #[arg(
@@ -117,7 +119,8 @@ pub struct CrashRun {
     /// Shell command that is run in the mounted folder before recording begins
     #[arg(long, value_name = "CMD")]
     pub setup: Option<String>,
-    /// Keep the recording in FILE [default: in the temporary folder, if something is found]
+    /// Keep the recording in FILE [default: in the temporary folder, if something is found]; of
+    /// several file systems in FILE with their names before its ending, as run-xfs.crash
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Print the report as JSON; the program's own output goes to the standard error

@@ -1,12 +1,14 @@
 //! A run on the kernel's own file system, on a recorded device of ours; and its recovery.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
-use steadfast_crash::program::{NoTree, ProgramRun, Tree};
+use anyhow::{Context, Result, anyhow};
+use steadfast_crash::program::{NoTree, ProgramRun, Tree, WatchedFs};
+use steadfast_fuse::Options;
 use steadfast_peers::{KernelFs, Peer, PeerError};
-use steadfast_vfs::HostFs;
 use steadfast_vfs::options::choose;
+use steadfast_vfs::{FileSystem, HostFs};
 
 use super::control::{ControlPlace, RunControl};
 use super::devices::Disk;
@@ -14,6 +16,7 @@ use super::own::OwnRun;
 use super::prepare::run_setup;
 use super::printed::AckLines;
 use super::program::{self, Watch};
+use super::served::ServedFolder;
 use super::setup::Setup;
 use crate::{Usage, terminal};
 
@@ -81,12 +84,20 @@ pub fn record(
         run_setup(command, running.path(), watch.stops)?;
     }
     let bases = running.begin().map_err(to_anyhow)?;
+    // The program works in a mount over the kernel's, where its calls are seen.
+    let under = HostFs::open(running.path()).context("the mounted folder")?;
+    let watched = Arc::new(WatchedFs::new(Arc::new(under), running.log()));
+    let served = Arc::clone(&watched) as Arc<dyn FileSystem>;
+    let served = ServedFolder::new(served, Options::default())?;
     let lines = AckLines::new(running.log());
-    let control = RunControl::new(running.log(), &lines, None, running.path());
+    let control = RunControl::new(running.log(), &lines, &watched, served.path());
     let control = ControlPlace::open(control)?;
-    let ended = program::run(running.path(), &lines, Some(&control), watch)?;
+    let ended = program::run(served.path(), &lines, Some(&control), watch)?;
     let never_came = control.close();
     let tree = tree_of(running.path());
+    let calls = watched.calls();
+    drop(watched);
+    served.end("the program")?;
     let (recording, taken_away) = running.end();
     if let Err(e) = taken_away {
         // What it is in use by lives on; nothing waits for that, and the recording is whole.
@@ -94,7 +105,7 @@ pub fn record(
         let busy = format!("note: something that {user} has started still uses the mount");
         terminal::note(&if e.is_busy() { busy } else { format!("note: {e}") });
     }
-    let run = ProgramRun::new(setup.about(), bases, recording, lines.lines(), Vec::new());
+    let run = ProgramRun::new(setup.about(), bases, recording, lines.lines(), calls);
     Ok(OwnRun { run, tree, ended, never_came })
 }
 

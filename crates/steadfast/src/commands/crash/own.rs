@@ -1,11 +1,10 @@
 //! A run on Steadfast's own file system, mounted by FUSE in a private folder.
 
 use std::iter;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use steadfast_block::BlockDevice;
 use steadfast_crash::program::{NoTree, ProgramRun, Tree, WatchedFs};
 use steadfast_devices::filter::record::{Record, RecordLog};
@@ -16,8 +15,6 @@ use steadfast_ext4::DataMode;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_fuse::{FuseMount, MountError, Serving};
-use steadfast_host::MountFolder;
 use steadfast_setup::Blocks;
 use steadfast_vfs::FileSystem;
 
@@ -25,11 +22,10 @@ use super::control::{ControlPlace, RunControl};
 use super::prepare::run_setup;
 use super::printed::AckLines;
 use super::program::{self, ProgramEnd, Watch};
+use super::served::ServedFolder;
 use super::setup::Setup;
 use crate::cli::FsKind;
-use crate::mount::holders;
 use crate::setup_error::to_anyhow;
-use crate::terminal;
 
 /// A recorded run with what it left.
 pub struct OwnRun {
@@ -69,9 +65,10 @@ pub fn record(
     log.pause(false);
     let fs = mount(setup, &blocks)?;
     let watched = Arc::new(WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
-    let served = OwnMount::new(setup, Arc::clone(&watched) as Arc<dyn FileSystem>)?;
+    let served =
+        ServedFolder::new(Arc::clone(&watched) as Arc<dyn FileSystem>, setup.wanted()?.fuse)?;
     let lines = AckLines::new(&log);
-    let control = RunControl::new(&log, &lines, Some(&watched), served.path());
+    let control = RunControl::new(&log, &lines, &watched, served.path());
     let control = ControlPlace::open(control)?;
     let ended = program::run(served.path(), &lines, Some(&control), watch)?;
     let never_came = control.close();
@@ -136,7 +133,7 @@ fn prepared(
 /// Runs the set-up's command in the mounted file system.
 fn set_up(setup: &Setup, blocks: &Blocks, command: &str, stops: &AtomicUsize) -> Result<()> {
     let fs = mount(setup, blocks)?;
-    let served = OwnMount::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
+    let served = ServedFolder::new(Arc::clone(&fs) as Arc<dyn FileSystem>, setup.wanted()?.fuse)?;
     let done = run_setup(command, served.path(), stops);
     served.end("the set-up")?;
     if setup.wanted()?.ext4.data == DataMode::Transact {
@@ -166,65 +163,4 @@ fn make(setup: &Setup, kind: FsKind, blocks: &Blocks) -> Result<()> {
     }
     let journal = |time| JournalDeviceOptions { zeros: true, ..JournalDeviceOptions::random(time) };
     blocks.make_with(options, journal).context("making the file system")
-}
-
-/// How the table of mounts calls it.
-const SOURCE: &str = "crash-test";
-
-/// A mount in a folder of its own, taken away when dropped.
-struct OwnMount {
-    serving: Serving,
-    // Removed last.
-    _folder: MountFolder,
-}
-
-impl OwnMount {
-    fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<OwnMount> {
-        let folder = MountFolder::new()?;
-        let mut options = setup.wanted()?.fuse;
-        options.source = SOURCE.to_owned();
-        if rustix::process::geteuid().is_root() {
-            // Servers run under users of their own; the file system's permissions hold for them.
-            options.allow_other = true;
-        }
-        let serving = FuseMount::new(fs, folder.path(), &options)?.serve_beside()?;
-        Ok(OwnMount { serving, _folder: folder })
-    }
-
-    fn path(&self) -> &Path {
-        self.serving.mountpoint()
-    }
-
-    /// Unmounts it; `user` is what ran there.
-    fn end(mut self, user: &str) -> Result<()> {
-        match self.serving.unmount() {
-            Ok(ended) if !ended.well => bail!("a fault in the file system's code was caught"),
-            Ok(ended) => {
-                if ended.cut_off {
-                    let what = "a copy of the mount in another mount namespace was cut off";
-                    terminal::note(&format!("note: {what}{}", self.holders()));
-                }
-                Ok(())
-            }
-            // They are served as long as they live; nothing waits for that.
-            Err(e @ MountError::Held { .. }) => {
-                terminal::note(&format!("note: {e}{}", self.holders()));
-                Ok(())
-            }
-            Err(MountError::Busy { .. }) => {
-                let what = format!("note: something that {user} has started still uses the mount");
-                terminal::note(&what);
-                Ok(())
-            }
-            Err(e) => Err(e.into()),
-        }
-    }
-
-    /// Who holds the mount elsewhere, as far as /proc says.
-    fn holders(&self) -> String {
-        let device = self.serving.unmounter().device().unwrap_or_default();
-        let found = holders::of(device, self.path(), SOURCE);
-        let names: Vec<String> = found.iter().map(ToString::to_string).collect();
-        if names.is_empty() { String::new() } else { format!(": {}", names.join("; ")) }
-    }
 }

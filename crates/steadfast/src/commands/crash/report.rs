@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod json;
+mod several;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,10 +15,9 @@ use steadfast_crash::program::{Command, ProgramRun};
 use super::budget::Budget;
 use super::ci::findings::Source;
 use super::ci::results::Results;
-use super::explored::ExplorationOutcome;
+use super::file_systems::SkippedFs;
+use super::judged::JudgedRun;
 use super::program::ProgramEnd;
-use super::reactions::ReactionReport;
-use super::setup::{Fs, Setup};
 use super::show_command::quoted;
 use crate::terminal::{Harmless, WrappedOutput};
 
@@ -34,39 +34,30 @@ const TROUBLES_SHOWN: usize = 3;
 
 /// Everything that is reported.
 pub struct Report<'a> {
-    /// What it was recorded on.
-    pub setup: &'a Setup,
-    /// The recording.
-    pub run: &'a ProgramRun,
-    /// How the program ended.
-    pub ended: &'a ProgramEnd,
+    /// The runs, one on each file system.
+    pub runs: &'a [JudgedRun<'a>],
+    /// The file systems that were not tested.
+    pub skipped: &'a [SkippedFs],
     /// Who judged.
     pub judge: Option<&'a Command>,
-    /// What the judge has against the tree that the program left, without any cut.
-    pub without_cut: Option<String>,
-    /// What came of it.
-    pub explored: &'a ExplorationOutcome,
     /// What was found, for all reports.
     pub results: &'a Results<'a>,
     /// How long it could be explored.
     pub budget: Option<&'a Budget>,
-    /// What the program said and asked for, and what it did when calls of its own failed.
-    pub reactions: &'a ReactionReport,
 }
 
-impl Report<'_> {
+impl JudgedRun<'_> {
     /// What was promised, as far as anybody knows, and not judged.
     fn unmeasured(&self) -> Vec<&str> {
-        // Nobody sees the calls there: that none was recorded says nothing.
-        let of_kernel = matches!(self.setup.fs, Fs::Kernel(_));
-        let unseen = "what was promised: nobody sees the calls to the kernel's file systems";
         let reasons = self.explored.outcome.unmeasured.iter().map(String::as_str);
         let no_calls = "the program changed nothing in the mounted folder: nothing was at stake";
-        let first = match of_kernel {
-            true => self.judge.is_none().then_some(unseen),
-            false => (self.run.own_calls() == 0).then_some(no_calls),
-        };
+        let first = (self.run.own_calls() == 0).then_some(no_calls);
         first.into_iter().chain(reasons).collect()
+    }
+
+    /// Whether not all of it was explored.
+    fn is_partial(&self) -> bool {
+        self.explored.stopped || self.explored.outcome.not_explored.is_some()
     }
 }
 
@@ -136,14 +127,22 @@ fn in_three(ExposureSummary { p50, p99, max, .. }: &ExposureSummary) -> String {
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
     let out = &mut Harmless::text(WrappedOutput::new(out));
-    answer::print(report, out)?;
-    of_states(report, out)?;
-    report.reactions.text(report.run, out)?;
-    if let Some(by_calls) = &report.explored.by_calls {
-        by_calls.text(report.run, report.results.findings, out)?;
+    match report.runs {
+        [run] => of_one(report, run, out)?,
+        _ => several::text(report, out)?,
     }
     of_baseline(report.results, out)?;
     of_budget(report, out)
+}
+
+fn of_one(report: &Report<'_>, run: &JudgedRun<'_>, out: &mut dyn Write) -> Result<()> {
+    answer::print(report, out)?;
+    of_states(report, run, out)?;
+    run.reactions.text(&run.run, out)?;
+    match &run.explored.by_calls {
+        Some(by_calls) => by_calls.text(&run.run, report.results.findings, out),
+        None => Ok(()),
+    }
 }
 
 /// What is known and what is new, and what is not there any more.
@@ -156,7 +155,10 @@ fn of_baseline(results: &Results<'_>, out: &mut dyn Write) -> Result<()> {
 
 /// What there was no time for.
 fn of_budget(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
-    let Some(budget) = report.budget.filter(|_| report.explored.spent) else { return Ok(()) };
+    let Some(budget) = report.budget.filter(|_| report.runs.iter().any(|run| run.explored.spent))
+    else {
+        return Ok(());
+    };
     if report.results.left.is_empty() {
         return Ok(());
     }
@@ -166,14 +168,13 @@ fn of_budget(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
 }
 
 /// What the states of the recorded devices show.
-fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
-    let Report { setup, run, ended, explored, .. } = report;
+fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Result<()> {
+    let JudgedRun { setup, run, ended, explored, .. } = of;
     let outcome = &explored.outcome;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
     writeln!(out, "          the program {}", ended.in_words())?;
-    let is_partial = explored.stopped || outcome.not_explored.is_some();
-    let stopped = if is_partial { " (stopped early)" } else { "" };
+    let stopped = if of.is_partial() { " (stopped early)" } else { "" };
     writeln!(
         out,
         "cut       at {}: {}, {}{stopped}",
@@ -183,19 +184,13 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     )?;
     let judge = match report.judge {
         Some(judge) => quoted(&judge.command),
-        None if matches!(setup.fs, Fs::Kernel(_)) => {
-            "mount and check alone (the rest is for --judge to say)".into()
-        }
         None => "what every program may expect".into(),
     };
     writeln!(out, "judged    by {judge}")?;
     if let Some(summary) = summary(&explored.exposed) {
         writeln!(out, "exposed   {}", in_three(&summary))?;
     }
-    if run.calls.is_empty() && matches!(setup.fs, Fs::Kernel(_)) {
-        writeln!(out, "exposed   not measured (nobody sees the calls)")?;
-    }
-    if let Some(why) = &report.without_cut {
+    if let Some(why) = &of.without_cut {
         writeln!(out, "note      also without any cut {why}")?;
     }
     for line in troubles(&outcome.troubles) {
@@ -207,7 +202,7 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         Source::Calls(_) | Source::Reaction => None,
     });
     let groups: Vec<_> = of_states.collect();
-    let unmeasured = report.unmeasured();
+    let unmeasured = of.unmeasured();
     let notes = unmeasured.iter().take(REASONS_SHOWN).map(|why| format!("not measured: {why}"));
     let mut notes: Vec<String> = notes.collect();
     if unmeasured.len() > notes.len() {

@@ -3,89 +3,87 @@
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use steadfast_crash::explore::{Plan, System};
-use steadfast_crash::persistence::Model;
 use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::Exploration;
-use steadfast_crash::program::{AskedOnce, Command, Judges, ProgramRun, file};
-use steadfast_crash::states::Choice;
+use steadfast_crash::program::{Command, Judges, ProgramRun};
 
 use super::ci::ReportFiles;
-use super::ci::findings::Sources;
+use super::ci::findings::merged;
 use super::ci::results::Results;
 use super::cli::CrashRun;
-use super::explored::Explorer;
 use super::failures::not_judged;
+use super::file_systems::{self, SkippedFs};
+use super::judged::{JudgedRun, JudgingPlan, RecordedProgram};
 use super::kernel;
 use super::models;
-use super::own::{self, OwnRun};
+use super::own;
 use super::printed::LineOutput;
 use super::program::Watch;
-use super::reactions::ReactionReport;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
 use crate::CommandEnd as Exit;
-use crate::commands::whole_file;
 use crate::document;
 use crate::terminal::{self, Harmless, Progress, UntilClosed};
 
-/// Every so many states e2fsck is asked too, where it is installed.
-const E2FSCK_EVERY: u64 = 50;
-
-/// What the command line asks for.
-struct RunPlan<'a> {
-    args: &'a CrashRun,
-    setup: Setup,
-    judge: Option<Command>,
-    choice: Choice,
-    models: Vec<Model>,
-    files: ReportFiles,
-}
-
-/// A run that was recorded.
-struct RecordedProgram {
-    left: OwnRun,
-    /// So many signals have stopped a step.
-    answered: usize,
-    /// Lines that were too many.
-    left_out: u64,
-    bar: Progress,
-}
-
 /// Runs the program, cuts, judges, reports.
 pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
-    let setup = Setup::of(args)?;
+    let (setups, mut skipped) = file_systems::of(args)?;
     let judge = setup::judge(&args.judge)?;
-    let choice = setup::choice(&setup, args)?;
+    for setup in &setups {
+        setup::choice(setup, args)?;
+    }
     let models = models::asked(args)?;
     let linger = setup::seconds("--linger", args.linger)?;
-    let files = ReportFiles::tried(args, &setup, judge.as_ref(), &models)?;
-    let plan = RunPlan { args, setup, judge, choice, models, files };
+    let files = ReportFiles::tried(args, &setups, judge.as_ref(), &models)?;
+    file_systems::say_skipped(&skipped);
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;
-    match record(&plan, linger, &stops, out) {
-        // Whatever the signal has disturbed.
-        Err(e) if stops.load(Ordering::Relaxed) > 0 => {
-            let why = format!("stopped, nothing was judged: {}", terminal::with_causes(&e));
-            before_judging(args, &why, out)
+    let mut runs = Vec::new();
+    for (number, setup) in setups.iter().enumerate() {
+        file_systems::say_begun(&setups, number);
+        let judged = match record(args, setup, linger, &stops, out) {
+            // Whatever the signal has disturbed.
+            Err(e) if stops.load(Ordering::Relaxed) > 0 && runs.is_empty() => {
+                let why = format!("stopped, nothing was judged: {}", terminal::with_causes(&e));
+                return before_judging(args, &why, out);
+            }
+            Err(e) => Err(not_judged(e)),
+            Ok(recorded) => {
+                // The calls are the same on all: those of one run are judged.
+                let models = if runs.is_empty() { &models[..] } else { &[] };
+                let judge = judge.as_ref();
+                let plan = JudgingPlan { args, setups: &setups, judge, models };
+                recorded.judged(&plan, setup, &stops)
+            }
+        };
+        match judged {
+            Ok(judged) => runs.push(judged),
+            Err(e) if setups.len() == 1 => return Err(e),
+            Err(e) => skipped.push(SkippedFs::failed(setup, &e)),
         }
-        recorded => judge_and_report(&plan, recorded.map_err(not_judged)?, &stops, out),
+        if stops.load(Ordering::Relaxed) > 0 {
+            let rest = setups.iter().skip(number + 1);
+            skipped.extend(rest.map(SkippedFs::stopped));
+            break;
+        }
     }
+    report(args, judge.as_ref(), (runs, &skipped), &files, &stops, out)
 }
 
 /// Runs the program and records it.
 fn record(
-    plan: &RunPlan<'_>,
+    args: &CrashRun,
+    setup: &Setup,
     linger: Duration,
     stops: &AtomicUsize,
     out: &mut dyn Write,
 ) -> Result<RecordedProgram> {
-    let args = plan.args;
     let bar: RefCell<Option<Progress>> = RefCell::new(None);
     let progress = |share: f64, what: &str| {
         // While the program runs the terminal is its own.
@@ -110,9 +108,9 @@ fn record(
         progress: &progress,
     };
     let prepare = args.setup.as_deref();
-    let left = match plan.setup.fs {
-        Fs::Own(kind) => own::record(&plan.setup, kind, prepare, &mut watch),
-        Fs::Kernel(fs) => kernel::record(&plan.setup, fs, prepare, &mut watch),
+    let left = match setup.fs {
+        Fs::Own(kind) => own::record(setup, kind, prepare, &mut watch),
+        Fs::Kernel(fs) => kernel::record(setup, fs, prepare, &mut watch),
     }?;
     let (answered, left_out) = (watch.answered, watch.left_out);
     drop(shown);
@@ -120,83 +118,43 @@ fn record(
     Ok(RecordedProgram { left, answered, left_out, bar })
 }
 
-/// Cuts the power of the recorded run, judges and reports.
-fn judge_and_report(
-    plan: &RunPlan<'_>,
-    recorded: RecordedProgram,
+/// Reports what was found, and says how it ends.
+fn report(
+    args: &CrashRun,
+    judge: Option<&Command>,
+    (mut runs, skipped): (Vec<JudgedRun<'_>>, &[SkippedFs]),
+    files: &ReportFiles,
     stops: &AtomicUsize,
     out: &mut dyn Write,
 ) -> Result<Exit> {
-    let RunPlan { args, setup, judge, choice, models, files } = plan;
-    let (judge, choice) = (judge.as_ref(), *choice);
-    let RecordedProgram { left, answered, left_out, bar } = recorded;
-    let OwnRun { mut run, tree, ended, never_came } = left;
-    run = setup.on_media(run);
-    let by_lines = judge.is_some();
-    run.about.extend(setup::about_choice(&choice, by_lines));
-    run.about.insert("program".into(), args.program.join(" "));
-    // Where it cannot be written the run is judged all the same: that may take long to do again.
-    let saved = args.record.as_ref().map(|path| save(&run, path));
-    if let Some(Err(e)) = &saved {
-        terminal::error(e);
-    }
-    let system = setup.system()?;
-    let once = judge.map(|judge| AskedOnce::new(judge));
-    let exploration = Exploration {
-        run: &run,
-        system: &*system,
-        judge: once.as_ref().map(|once| once as &dyn Judges),
-        plan: Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::from(choice) },
-        by_lines,
-        workers: workers(args, setup.fs),
+    let failed = skipped.iter().find(|fs| fs.has_failed);
+    let stopped = failed.is_some() || runs.iter().any(|run| run.explored.stopped);
+    let kept = {
+        let findings = merged(runs.iter().enumerate().map(|(n, run)| run.findings(n)));
+        let is_new = |run: usize| {
+            let new = findings.iter().filter(|f| !files.knows(&f.fingerprints, stopped));
+            new.into_iter().any(|f| f.run == run || f.also.iter().any(|also| also.run == run))
+        };
+        (0..runs.len()).map(is_new).collect::<Vec<bool>>()
     };
-    let without_cut = judge.zip(tree.as_ref().ok()).map(|(judge, tree)| {
-        judge.judge(tree, &run.printed_text(run.recording.last_crash_point()))
-    });
-    let without_cut = without_cut.transpose().context("asking the judge").map_err(not_judged)?;
-    let go_on = || stops.load(Ordering::Relaxed) <= answered;
-    let explorer = Explorer {
-        exploration: &exploration,
-        choice,
-        models,
-        budget: args.budget.as_ref(),
-        go_on: &go_on,
-        bar: &bar,
-    };
-    let mut explored = explorer.explored()?;
-    bar.finish();
-    if left_out > 0 {
-        let lines = counted(left_out, "line");
-        let what = format!("{lines} of the program, which printed too much");
-        explored.outcome.unmeasured.insert(what);
+    for (run, is_new) in runs.iter_mut().zip(kept) {
+        run.keep(is_new);
     }
-    explored.outcome.unmeasured.extend(never_came);
-    let reactions = ReactionReport::of(&run, judge.is_some());
-    explored.outcome.unmeasured.extend(reactions.unmeasured());
-    let (outcome, by_calls) = (&explored.outcome, explored.by_calls.as_ref());
-    let sources = Sources { setup, outcome, by_calls, reactions: reactions.findings(&run) };
-    let mut findings = sources.findings(&|prints| files.knows(prints, explored.stopped));
+    let runs = runs;
+    let mut findings = merged(runs.iter().enumerate().map(|(n, run)| run.findings(n)));
+    let of_runs: Vec<(Option<&Path>, Fs)> =
+        runs.iter().map(|run| (run.kept.as_deref(), run.setup.fs)).collect();
+    for finding in &mut findings {
+        finding.known = files.knows(&finding.fingerprints, stopped);
+        finding.show_by(&of_runs, judge);
+    }
     let is_new = findings.iter().any(|finding| !finding.known);
-    let kept = match (&args.record, is_new) {
-        (Some(path), _) if saved.as_ref().is_some_and(Result::is_ok) => Some(path.clone()),
-        (_, is_new) => is_new.then(|| saved_aside(&run)).flatten(),
+    let Some(results) = Results::of(&runs, &args.program, &findings, files.baseline()) else {
+        return file_systems::none_tested(skipped);
     };
-    findings.iter_mut().for_each(|finding| finding.show_by(kept.as_deref(), setup.fs, judge));
-    let tested = (setup, &args.program[..]);
-    let (about, baseline) = ((&run, &explored), files.baseline());
-    let results = Results::of(about, tested, &findings, baseline, kept.as_deref());
-    let written = files.write(&results, explored.stopped);
-    let report = Report {
-        setup,
-        run: &run,
-        ended: &ended,
-        judge,
-        without_cut: without_cut.and_then(|said| said.summary()),
-        explored: &explored,
-        results: &results,
-        budget: args.budget.as_ref(),
-        reactions: &reactions,
-    };
+    let written = files.write(&results, stopped);
+    let report =
+        Report { runs: &runs, skipped, judge, budget: args.budget.as_ref(), results: &results };
     stops::end_with_signals();
     // What was found counts, whoever reads it.
     let out = &mut UntilClosed::new(out);
@@ -210,13 +168,18 @@ fn judge_and_report(
     if is_new || (!findings.is_empty() && !written.baseline) {
         return Ok(Exit::Problem);
     }
-    if let Some(first) = outcome.troubles.first() {
-        let count = counted(outcome.troubles.len() as u64, "state");
+    let troubles: Vec<&String> =
+        runs.iter().flat_map(|run| &run.explored.outcome.troubles).collect();
+    if let Some(first) = troubles.first() {
+        let count = counted(troubles.len() as u64, "state");
         // The report for people has just said why.
         let why = if args.json { format!("; the first: {first}") } else { String::new() };
         usage!("{count} could not be judged{why}");
     }
-    if saved.is_some_and(|saved| saved.is_err()) {
+    if let Some(SkippedFs { name, why, .. }) = failed {
+        usage!("nothing was found, and {name} was not tested: {why}");
+    }
+    if runs.iter().any(|run| run.saved.is_some_and(|saved| !saved)) {
         usage!("nothing was found, and the recording is not there");
     }
     if !written.all {
@@ -235,32 +198,6 @@ fn before_judging(args: &CrashRun, why: &str, out: &mut dyn Write) -> Result<Exi
         document::error(out, why, None, Exit::STOPPED)?;
     }
     Ok(Exit::Stopped)
-}
-
-/// How many states are judged at the same time.
-fn workers(args: &CrashRun, fs: Fs) -> usize {
-    let asked = args.jobs.and_then(|jobs| usize::try_from(jobs).ok());
-    asked.unwrap_or_else(|| match fs {
-        Fs::Own(_) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        // One mount at a time, and the kernel works on the other processors by itself.
-        Fs::Kernel(_) => 1,
-    })
-}
-
-fn save(run: &ProgramRun, path: &Path) -> Result<()> {
-    whole_file::write_by(path, |to| file::save(run, to)).with_context(|| path.display().to_string())
-}
-
-/// Keeps a recording that nobody asked for, because something was found. Where that cannot be, it
-/// is said: what was found is reported also without a recording.
-fn saved_aside(run: &ProgramRun) -> Option<PathBuf> {
-    let keep = || {
-        let kept = tempfile::Builder::new().prefix("steadfast-").suffix(".crash").tempfile()?;
-        save(run, kept.path())?;
-        anyhow::Ok(kept.keep()?.1)
-    };
-    let note = |e| terminal::note(&format!("no recording is kept: {}", terminal::with_causes(&e)));
-    keep().map_err(note).ok()
 }
 
 /// Who recovers and judges what, for [`show`](super::show) as well.

@@ -37,6 +37,8 @@ pub enum Fs {
 /// What a run is recorded on.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// As it was asked for: the file system, with its own mount options.
+    pub name: String,
     /// The file system.
     pub fs: Fs,
     /// Its mount options, separated by commas.
@@ -93,19 +95,25 @@ impl Fs {
 }
 
 impl Setup {
-    /// As the command line says.
-    pub fn of(args: &CrashRun) -> Result<Setup, Usage> {
+    /// As the command line says, on the file system `name`: that may have mount options of its own.
+    pub fn of(args: &CrashRun, name: &str) -> Result<Setup, Usage> {
+        let (fs, own) = name.split_once(':').unwrap_or((name, ""));
+        if fs.is_empty() {
+            usage!("--fs: a name is missing");
+        }
+        let own = own.replace(':', ",");
         let stack = args.stack.as_deref().map(OnStack::named).transpose()?;
         let of_stack = stack.as_ref().map_or("", |stack| stack.mount_options());
         let given = args.options.iter().map(String::as_str);
         let options: Vec<&str> =
-            std::iter::once(of_stack).chain(given).filter(|list| !list.is_empty()).collect();
-        let fs = known(&args.fs)?;
+            [of_stack, &own].into_iter().chain(given).filter(|list| !list.is_empty()).collect();
+        let fs = known(fs)?;
         let disk: Disk = args.device.parse().map_err(Usage)?;
         let size = bytes_of("--size", args.size.as_deref())?;
         let size = size.unwrap_or_else(|| fs.default_size().max(disk.least_bytes()));
         let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
         let setup = Setup {
+            name: name.to_owned(),
             fs,
             options: options.join(","),
             journal: args.journal.parse().map_err(Usage)?,
@@ -186,7 +194,7 @@ impl Setup {
         Ok(Box::new(machine.shared()))
     }
 
-    /// What lies where on the devices, once recovered; nothing is known of XFS and btrfs.
+    /// What lies where on the devices, once recovered; nothing is known of XFS, btrfs and F2FS.
     pub fn names(&self, contents: Vec<Store>) -> Names {
         match self.fs {
             Fs::Own(_) => match (self.wanted(), &self.stack) {
@@ -197,7 +205,7 @@ impl Setup {
             Fs::Kernel(KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4) => {
                 Names::of(contents, &MountOptions::default())
             }
-            Fs::Kernel(KernelFs::Xfs | KernelFs::Btrfs) => Names::default(),
+            Fs::Kernel(KernelFs::Xfs | KernelFs::Btrfs | KernelFs::F2fs) => Names::default(),
         }
     }
 
@@ -251,6 +259,7 @@ impl Setup {
     pub fn from_about(about: &BTreeMap<String, String>) -> Result<Setup, String> {
         let text = |key| text(about, key);
         let setup = Setup {
+            name: text("fs")?.to_owned(),
             fs: known(text("fs")?).map_err(|e| e.to_string())?,
             options: text("options")?.to_owned(),
             journal: text("journal")?.parse()?,

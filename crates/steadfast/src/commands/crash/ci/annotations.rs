@@ -18,7 +18,7 @@ pub fn print(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
             false => ("error", format!("power cut: {}", finding.title)),
         };
         let mut message = finding.message();
-        if let Some(show) = &finding.show {
+        for show in finding.show.iter().chain(finding.also.iter().flat_map(|also| &also.show)) {
             message = format!("{message}\n{show}");
         }
         writeln!(out, "{}", line(level, results.file.as_deref(), &title, &message))?;

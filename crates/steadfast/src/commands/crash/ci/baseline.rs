@@ -88,7 +88,7 @@ impl TestedProgram {
     pub fn of(
         program: &[String],
         judge: Option<&Command>,
-        setup: &Setup,
+        setups: &[Setup],
         models: &[Model],
     ) -> TestedProgram {
         let program: Vec<String> = program.iter().map(|word| quoted(word)).collect();
@@ -96,7 +96,7 @@ impl TestedProgram {
             program: program.join(" "),
             judge: judge.map(|judge| judge.command.clone()),
             judge_prints: judge.and_then(|judge| judge.prints.clone()),
-            file_system: setup.in_words(),
+            file_system: setups.iter().map(Setup::in_words).collect::<Vec<_>>().join("; "),
             models: models.iter().map(|model| model.name().to_owned()).collect(),
         }
     }

@@ -114,6 +114,10 @@ pub struct Finding<'a> {
     pub states: u64,
     /// On what it can happen.
     pub on: String,
+    /// Of which run it is, of a run on each file system.
+    pub run: usize,
+    /// On what else its states show it.
+    pub also: Vec<AlsoOn<'a>>,
     /// What would help.
     pub fix: Vec<String>,
     /// The command that shows it, where there is one.
@@ -122,8 +126,24 @@ pub struct Finding<'a> {
     pub known: bool,
 }
 
+/// Another file system on which the same was found.
+pub struct AlsoOn<'a> {
+    /// Of which run.
+    pub run: usize,
+    /// The first state.
+    pub first: &'a WrongState,
+    /// In how many.
+    pub states: u64,
+    /// The file system.
+    pub on: String,
+    /// The command that shows it, where there is one.
+    pub show: Option<String>,
+}
+
 /// What findings are made of.
 pub struct Sources<'a> {
+    /// Which run this is.
+    pub number: usize,
     /// What it was recorded on.
     pub setup: &'a Setup,
     /// What the states have shown.
@@ -135,25 +155,16 @@ pub struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// All findings; `knows` says of a finding's fingerprints whether it is a known one.
-    pub fn findings(&self, knows: &dyn Fn(&[String]) -> bool) -> Vec<Finding<'a>> {
+    /// All findings.
+    pub fn findings(&self) -> Vec<Finding<'a>> {
         let by_calls: Vec<Finding<'a>> =
             self.by_calls.iter().flat_map(|of| &of.findings).map(|f| self.of_calls(f)).collect();
         let groups = grouped(&self.outcome.findings).into_iter();
         let mut all: Vec<Finding<'a>> = groups
             .filter_map(|(what, first, states)| self.of_states(what, first, states))
             .collect();
-        for finding in &mut all {
-            // What keeps it by the calls keeps it on this disk, too.
-            let same =
-                |other: &&Finding<'_>| (other.rule, &other.title) == (finding.rule, &finding.title);
-            finding.fix = by_calls.iter().find(same).map_or(Vec::new(), |same| same.fix.clone());
-        }
         all.extend(by_calls);
         all.extend(self.reactions.iter().map(|what| of_reaction(what)));
-        for finding in &mut all {
-            finding.known = knows(&finding.fingerprints);
-        }
         all
     }
 
@@ -167,6 +178,8 @@ impl<'a> Sources<'a> {
             what,
             states,
             on: self.setup.in_words(),
+            run: self.number,
+            also: Vec::new(),
             fix: Vec::new(),
             show: None,
             known: false,
@@ -192,11 +205,44 @@ impl<'a> Sources<'a> {
                 true => "a file system that keeps what POSIX promises and no more".into(),
                 false => listed(&on),
             },
+            run: self.number,
+            also: Vec::new(),
             fix: finding.fix(),
             show: None,
             known: false,
         }
     }
+}
+
+/// The findings of all runs: what was found on several file systems is one.
+pub fn merged<'a>(runs: impl IntoIterator<Item = Vec<Finding<'a>>>) -> Vec<Finding<'a>> {
+    let mut all: Vec<Finding<'a>> = Vec::new();
+    for finding in runs.into_iter().flatten() {
+        let same = all.iter_mut().find(|of| of.fingerprints == finding.fingerprints);
+        match (same, &finding.source) {
+            // Of one run they differ in something that is not in the fingerprint.
+            (Some(same), _) if same.run == finding.run => all.push(finding),
+            (Some(same), Source::States(first)) => same.also.push(AlsoOn {
+                run: finding.run,
+                first,
+                states: finding.states,
+                on: finding.on,
+                show: None,
+            }),
+            (Some(_), _) => {}
+            (None, _) => all.push(finding),
+        }
+    }
+    let by_calls = |finding: &&Finding<'_>| matches!(finding.source, Source::Calls(_));
+    for number in 0..all.len() {
+        // What keeps it by the calls keeps it on a disk, too. OK to index: below the length.
+        let (finding, calls) = (&all[number], all.iter().filter(by_calls));
+        let fix = calls.into_iter().find(|calls| calls.is_same(finding)).map(|f| f.fix.clone());
+        if let (Some(fix), Source::States(_)) = (fix, &all[number].source) {
+            all[number].fix = fix;
+        }
+    }
+    all
 }
 
 fn of_reaction(what: &str) -> Finding<'static> {
@@ -209,6 +255,8 @@ fn of_reaction(what: &str) -> Finding<'static> {
         what: what.to_owned(),
         states: 0,
         on: "any file system".into(),
+        run: 0,
+        also: Vec::new(),
         fix: Vec::new(),
         show: None,
         known: false,
@@ -226,14 +274,33 @@ impl Finding<'_> {
         self.fingerprints.first().map_or("", String::as_str)
     }
 
-    /// Sets the command that shows it, where there is a recording.
-    pub fn show_by(&mut self, recording: Option<&Path>, fs: Fs, judge: Option<&Command>) {
-        let state = match self.source {
-            Source::States(first) => (first.state, None),
-            Source::Calls(finding) => (finding.first, Some(finding.model)),
-            Source::Reaction => return,
+    /// Sets the commands that show it, where there are recordings: of each run its recording and
+    /// its file system.
+    pub fn show_by(&mut self, runs: &[(Option<&Path>, Fs)], judge: Option<&Command>) {
+        let command = |run: usize, state| {
+            let (recording, fs) = runs.get(run)?;
+            recording.map(|path| show_command(path, state, *fs, judge))
         };
-        self.show = recording.map(|path| show_command(path, state, fs, judge));
+        self.show = match self.source {
+            Source::States(first) => command(self.run, (first.state, None)),
+            Source::Calls(finding) => command(self.run, (finding.first, Some(finding.model))),
+            Source::Reaction => None,
+        };
+        for also in &mut self.also {
+            also.show = command(also.run, (also.first.state, None));
+        }
+    }
+
+    /// Whether the other is the same fault, seen in another way.
+    pub fn is_same(&self, other: &Finding<'_>) -> bool {
+        (self.rule, &self.title) == (other.rule, &other.title)
+    }
+
+    /// All on which it was found.
+    pub fn everywhere(&self) -> String {
+        let mut all: Vec<&str> = vec![&self.on];
+        all.extend(self.also.iter().map(|also| also.on.as_str()));
+        all.join(" and on ")
     }
 
     /// In one sentence.
@@ -244,7 +311,10 @@ impl Finding<'_> {
         };
         match self.source {
             Source::Reaction => harmless(&self.what),
-            _ => harmless(&format!("After a power cut on {}: {}{fix}", self.on, self.what)),
+            _ => {
+                let on = self.everywhere();
+                harmless(&format!("After a power cut on {on}: {}{fix}", self.what))
+            }
         }
     }
 
@@ -255,6 +325,10 @@ impl Finding<'_> {
             Source::States(first) => {
                 let states = counted(self.states, "state");
                 lines.push(format!("{states} on {}, the first is {}", self.on, first.state));
+                for AlsoOn { on, states, first, .. } in &self.also {
+                    let states = counted(*states, "state");
+                    lines.push(format!("{states} on {on}, the first is {}", first.state));
+                }
             }
             Source::Calls(finding) => lines.extend(finding.lines(run)),
             Source::Reaction => {}
@@ -263,6 +337,7 @@ impl Finding<'_> {
             lines.push(format!("to fix it, {}", self.fix.join(" and ")));
         }
         lines.extend(self.show.clone());
+        lines.extend(self.also.iter().filter_map(|also| also.show.clone()));
         lines.push(format!("fingerprint {}", self.fingerprint()));
         harmless(&lines.join("\n"))
     }

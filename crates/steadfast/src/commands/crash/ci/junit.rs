@@ -14,7 +14,7 @@ pub fn text(results: &Results<'_>) -> Result<String> {
     for part in &results.parts {
         let mut suite = TestSuite::new(harmless(&part.name));
         suite.add_property(Property::new("program", harmless(&results.program)));
-        if let Some(path) = results.recording {
+        if let Some(path) = part.recording {
             suite.add_property(Property::new("recording", path.display().to_string()));
         }
         suite.add_test_case(all_judged(part));

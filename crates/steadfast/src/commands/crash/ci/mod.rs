@@ -13,13 +13,14 @@ mod sarif;
 use std::io::{IsTerminal, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use steadfast_crash::persistence::Model;
 use steadfast_crash::program::Command;
 
 use super::cli::CrashRun;
+use super::file_systems;
 use super::setup::Setup;
 use crate::Usage;
 use crate::commands::lab::outputs::{self, Output};
@@ -45,13 +46,24 @@ impl ReportFiles {
     /// run for nothing.
     pub fn tried(
         args: &CrashRun,
-        setup: &Setup,
+        setups: &[Setup],
         judge: Option<&Command>,
         models: &[Model],
     ) -> Result<ReportFiles, Usage> {
         let ReportArgs { junit, sarif, baseline, write_baseline, .. } = &args.reports;
+        let recordings: Vec<PathBuf> = args
+            .record
+            .iter()
+            .flat_map(|path| {
+                setups.iter().map(|setup| file_systems::record_path(path, setups, setup))
+            })
+            .collect();
+        let (first, more) = match recordings.split_first() {
+            Some((first, more)) => (Some(first.as_path()), more),
+            None => (None, &[][..]),
+        };
         let wanted = [
-            ("--record", args.record.as_deref()),
+            ("--record", first),
             ("--junit", junit.as_deref()),
             ("--sarif", sarif.as_deref()),
             ("--write-baseline", write_baseline.as_deref()),
@@ -60,6 +72,11 @@ impl ReportFiles {
         let both = baseline.as_deref().zip(write_baseline.as_deref());
         let is_updated = both.is_some_and(|(read, written)| outputs::is_same(read, written));
         let read = baseline.as_ref().filter(|_| !is_updated);
+        for recording in more {
+            let [_, others @ ..] = wanted;
+            let [junit, sarif, new_baseline] = others;
+            outputs::tried([("--record", Some(&**recording)), junit, sarif, new_baseline], read)?;
+        }
         let [_, junit, sarif, new_baseline] = outputs::tried(wanted, read)?;
         for (option, path) in wanted {
             if let Some(path) = path.filter(|path| is_output(path)) {
@@ -67,7 +84,7 @@ impl ReportFiles {
                 usage!("{option} {}: {what}", path.display());
             }
         }
-        let tested = TestedProgram::of(&args.program, judge, setup, models);
+        let tested = TestedProgram::of(&args.program, judge, setups, models);
         let baseline = baseline.as_ref().map(|path| Baseline::read(path, &tested));
         let baseline = baseline.transpose().map_err(|e| Usage(e.to_string()))?;
         let annotations = args.reports.annotations.are_wanted();

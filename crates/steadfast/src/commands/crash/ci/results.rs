@@ -5,8 +5,8 @@ use std::path::Path;
 use steadfast_crash::persistence::Model;
 use steadfast_crash::program::ProgramRun;
 
-use super::super::explored::{self, ExplorationOutcome};
-use super::super::setup::Setup;
+use super::super::explored;
+use super::super::judged::JudgedRun;
 use super::baseline::{Baseline, KnownFinding};
 use super::findings::{Finding, Source};
 use crate::terminal;
@@ -15,7 +15,11 @@ use crate::terminal;
 pub struct JudgedPart<'a> {
     /// In words.
     pub name: String,
+    /// Of which run.
+    run: usize,
     model: Option<Model>,
+    /// Where the recording is kept.
+    pub recording: Option<&'a Path>,
     /// What failed, so that states could not be judged.
     pub troubles: &'a [String],
     /// What was not explored.
@@ -25,10 +29,13 @@ pub struct JudgedPart<'a> {
 impl JudgedPart<'_> {
     /// Whether a finding is of it.
     pub fn is_of(&self, finding: &Finding<'_>) -> bool {
-        match finding.source {
-            Source::States(_) | Source::Reaction => self.model.is_none(),
-            Source::Calls(of) => self.model == Some(of.model),
-        }
+        let of_run =
+            finding.run == self.run || finding.also.iter().any(|also| also.run == self.run);
+        of_run
+            && match finding.source {
+                Source::States(_) | Source::Reaction => self.model.is_none(),
+                Source::Calls(of) => self.model == Some(of.model),
+            }
     }
 }
 
@@ -40,10 +47,8 @@ pub struct Results<'a> {
     pub parts: Vec<JudgedPart<'a>>,
     /// What was not explored, in words.
     pub left: Vec<String>,
-    /// The recording.
+    /// The recording; of several file systems that on the first, whose calls were judged.
     pub run: &'a ProgramRun,
-    /// Where it is kept.
-    pub recording: Option<&'a Path>,
     /// What is known.
     pub baseline: Option<&'a Baseline>,
     /// The program with its arguments.
@@ -56,44 +61,35 @@ pub struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Of what was explored of this program.
+    /// Of what was explored of this program, on each file system; nothing where there was none.
     pub fn of(
-        (run, explored): (&'a ProgramRun, &'a ExplorationOutcome),
-        (setup, program): (&Setup, &[String]),
+        runs: &'a [JudgedRun<'a>],
+        program: &[String],
         findings: &'a [Finding<'a>],
         baseline: Option<&'a Baseline>,
-        recording: Option<&'a Path>,
-    ) -> Results<'a> {
-        let of_states = |not| explored::in_words(not, explored.outcome.cuts);
-        let states = JudgedPart {
-            name: format!("states of the recorded disk: {}", setup.in_words()),
-            model: None,
-            // OK to index: these were the first.
-            troubles: &explored.outcome.troubles[..explored.states_troubles],
-            left: explored.outcome.not_explored.map(of_states),
+    ) -> Option<Results<'a>> {
+        let parts = runs.iter().enumerate().flat_map(|(number, run)| parts_of(number, run));
+        // Of one run nobody asks which.
+        let on = |run: &JudgedRun<'_>| match runs.len() {
+            1 => String::new(),
+            _ => format!("{}: ", run.setup.fs.name()),
         };
-        let mut parts = vec![states];
-        for (model, report) in explored.by_calls.iter().flat_map(|of| &of.reports[..of.asked]) {
-            parts.push(JudgedPart {
-                name: format!("the calls by {}", model.in_words()),
-                model: Some(*model),
-                troubles: &report.troubles,
-                left: report.not_explored.map(|not| explored::in_words(not, report.cuts)),
-            });
-        }
+        let left = runs.iter().flat_map(|run| {
+            let left = run.explored.left().into_iter();
+            left.map(|left| on(run) + &left).collect::<Vec<_>>()
+        });
         let name = program.first().map(|name| Path::new(name).file_name());
         let name = name.flatten().map_or("program".into(), |name| name.to_string_lossy());
-        Results {
+        Some(Results {
             findings,
-            parts,
-            left: explored.left(),
-            run,
-            recording,
+            parts: parts.collect(),
+            left: left.collect(),
+            run: &runs.first()?.run,
             baseline,
             program: program.join(" "),
             program_name: name.into_owned(),
             file: program.iter().find_map(|word| below_here(word)),
-        }
+        })
     }
 
     /// Whether what is not among the findings is not there.
@@ -130,6 +126,33 @@ impl<'a> Results<'a> {
         let known = self.findings.iter().filter(|finding| finding.known).count();
         (known, self.findings.len() - known)
     }
+}
+
+/// What was judged of a run.
+fn parts_of<'a>(number: usize, run: &'a JudgedRun<'a>) -> Vec<JudgedPart<'a>> {
+    let JudgedRun { explored, setup, .. } = run;
+    let recording = run.kept.as_deref();
+    let of_states = |not| explored::in_words(not, explored.outcome.cuts);
+    let mut parts = vec![JudgedPart {
+        name: format!("states of the recorded disk: {}", setup.in_words()),
+        run: number,
+        model: None,
+        recording,
+        // OK to index: these were the first.
+        troubles: &explored.outcome.troubles[..explored.states_troubles],
+        left: explored.outcome.not_explored.map(of_states),
+    }];
+    for (model, report) in explored.by_calls.iter().flat_map(|of| &of.reports[..of.asked]) {
+        parts.push(JudgedPart {
+            name: format!("the calls by {}", model.in_words()),
+            run: number,
+            model: Some(*model),
+            recording,
+            troubles: &report.troubles,
+            left: report.not_explored.map(|not| explored::in_words(not, report.cuts)),
+        });
+    }
+    parts
 }
 
 /// A regular file's path from the working directory, if it is below that.

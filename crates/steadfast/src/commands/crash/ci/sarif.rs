@@ -75,7 +75,7 @@ fn of(finding: &Finding<'_>, results: &Results<'_>) -> Value {
         "partialFingerprints": { FINGERPRINT: finding.fingerprint() },
         "properties": {
             "seenIn": seen,
-            "on": finding.on,
+            "on": finding.everywhere(),
             "states": finding.states,
             "fix": finding.fix,
             "show": finding.show,

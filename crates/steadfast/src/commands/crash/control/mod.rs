@@ -69,13 +69,13 @@ impl RunControl {
     pub fn new(
         log: &RecordLog,
         lines: &AckLines,
-        watched: Option<&Arc<WatchedFs>>,
+        watched: &Arc<WatchedFs>,
         mount: &Path,
     ) -> RunControl {
         RunControl {
             log: log.clone(),
             lines: lines.clone(),
-            watched: watched.map(Arc::downgrade).unwrap_or_default(),
+            watched: Arc::downgrade(watched),
             mount: mount.to_owned(),
             named: Mutex::default(),
         }
@@ -153,9 +153,7 @@ impl RunControl {
     }
 
     fn watched(&self) -> Result<Arc<WatchedFs>, Usage> {
-        self.watched.upgrade().ok_or_else(|| {
-            Usage("nobody sees the calls to the kernel's file systems: not known here".into())
-        })
+        self.watched.upgrade().ok_or_else(|| Usage("the run is over".into()))
     }
 
     fn named(&self) -> std::sync::MutexGuard<'_, PartCounts> {
@@ -255,11 +253,14 @@ fn private_folder() -> std::io::Result<TempDir> {
 #[cfg(test)]
 mod tests {
     use steadfast_crash::program::LINE;
+    use steadfast_vfs::HostFs;
 
     use super::*;
 
     fn control(log: &RecordLog, lines: &AckLines) -> RunControl {
-        RunControl::new(log, lines, None, Path::new("/m"))
+        let fs = HostFs::open("/").unwrap();
+        let watched = Arc::new(WatchedFs::new(Arc::new(fs), log));
+        RunControl::new(log, lines, &watched, Path::new("/m"))
     }
 
     #[test]
@@ -280,8 +281,9 @@ mod tests {
             let said = control.reply(line.as_bytes());
             assert!(said.starts_with(answer), "{line}: {said}");
         }
-        for blind in ["unsynced", "checkpoint", "fail next fsync of x"] {
-            assert!(control.reply(blind.as_bytes()).starts_with("error nobody sees"), "{blind}");
+        // The file system is gone.
+        for late in ["unsynced", "checkpoint", "fail next fsync of x"] {
+            assert_eq!(control.reply(late.as_bytes()), "error the run is over", "{late}");
         }
         let said = lines.lines();
         let texts: Vec<_> = said.iter().map(|l| (&l.text[..], l.marked)).collect();

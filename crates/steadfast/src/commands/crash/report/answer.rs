@@ -8,21 +8,16 @@ use steadfast_crash::program::describe::counted;
 
 use super::super::ci::findings::{Finding, Source};
 use super::Report;
+use crate::commands::crash::judged::JudgedRun;
 
 /// Findings that are named.
 const NAMED: usize = 5;
 
 /// Prints it, and an empty line.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
-    let mut seen = BTreeSet::new();
-    let findings = report.results.findings.iter().filter(|finding| !finding.known);
-    // What the states show and the calls explain is one finding: the calls have the fix.
-    let by_calls = |finding: &Finding<'_>| matches!(finding.source, Source::Calls(_));
-    let mut new: Vec<&Finding<'_>> = findings.collect();
-    new.sort_by_key(|finding| !by_calls(finding));
-    new.retain(|finding| seen.insert((finding.rule, finding.title.as_str())));
-    let known = report.results.findings.len() - report.results.counts().1;
-    let is_whole = report.results.left.is_empty() && !report.explored.stopped;
+    let (known, new) = (report.results.counts().0, new(report));
+    let is_partial = report.runs.iter().any(JudgedRun::is_partial);
+    let is_whole = report.results.left.is_empty() && !is_partial;
     if new.is_empty() {
         let found = if known > 0 { "nothing new" } else { "nothing" };
         let part = if is_whole { "" } else { ", which are not all" };
@@ -34,7 +29,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     for finding in new.iter().take(NAMED) {
         writeln!(out, "  {}", finding.what)?;
         if !matches!(finding.source, Source::Reaction) {
-            writeln!(out, "    on {}", finding.on)?;
+            writeln!(out, "    on {}", finding.everywhere())?;
         }
         if !finding.fix.is_empty() {
             writeln!(out, "    to fix it, {}", finding.fix.join(" and "))?;
@@ -46,12 +41,31 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-fn looked_at(report: &Report<'_>) -> String {
-    let of_disk = counted(report.explored.outcome.states, "state");
-    let models = report.explored.by_calls.iter().flat_map(|of| &of.reports[..of.asked]);
+/// The findings that nobody knows. What the states show and the calls explain is one: the calls
+/// have the fix.
+fn new<'a>(report: &Report<'a>) -> Vec<&'a Finding<'a>> {
+    let mut seen = BTreeSet::new();
+    let findings = report.results.findings.iter().filter(|finding| !finding.known);
+    let by_calls = |finding: &Finding<'_>| matches!(finding.source, Source::Calls(_));
+    let mut new: Vec<&Finding<'_>> = findings.collect();
+    new.sort_by_key(|finding| !by_calls(finding));
+    new.retain(|finding| seen.insert((finding.rule, finding.title.as_str())));
+    new
+}
+
+/// What was looked at.
+pub fn looked_at(report: &Report<'_>) -> String {
+    let of_disk: u64 = report.runs.iter().map(|run| run.explored.outcome.states).sum();
+    let of_disk = counted(of_disk, "state");
+    let models = report.runs.iter().flat_map(|run| &run.explored.by_calls);
+    let models = models.flat_map(|of| &of.reports[..of.asked]);
     let by_calls: u64 = models.map(|(_, of)| of.states).sum();
+    let disks = match report.runs.len() {
+        1 => "of the recorded disk".to_owned(),
+        n => format!("of the recorded disks of {n} file systems"),
+    };
     match by_calls {
-        0 => format!("{of_disk} of the recorded disk"),
-        n => format!("{of_disk} of the recorded disk and {n} by the calls alone"),
+        0 => format!("{of_disk} {disks}"),
+        n => format!("{of_disk} {disks} and {n} by the calls alone"),
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 26] = [
+const NEEDED: [(&str, &str); 27] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -25,6 +25,7 @@ const NEEDED: [(&str, &str); 26] = [
     ("fio", "fio"),
     ("tar", "tar"),
     ("time", "time"),
+    ("patch", "patch"),
     ("systemd-analyze", "systemd"),
     ("python3", "python3"),
     // With setuptools, which makes wheels.

@@ -11,6 +11,8 @@ mod ci;
 mod control;
 #[path = "crash/control_bad.rs"]
 mod control_bad;
+#[path = "crash/examples.rs"]
+mod examples;
 #[path = "crash/failing.rs"]
 mod failing;
 #[path = "crash/helpers.rs"]

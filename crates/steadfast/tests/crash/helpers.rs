@@ -5,18 +5,22 @@ use std::process::{Command, Output};
 
 use super::lab::{Lab, text};
 
-const HELPERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../helpers");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Copies a helper: building leaves files beside the sources.
-fn copied(lab: &Lab, language: &str) -> String {
-    let (from, to) = (format!("{HELPERS}/{language}"), lab.path(language).display().to_string());
-    let done = Command::new("cp").args(["-r", &from, &to]).status().unwrap();
-    assert!(done.success(), "{from}");
-    to
+/// Nothing but Go's standard library, and no compiler for C.
+pub const GO: [(&str, &str); 3] = [("GOPROXY", "off"), ("GOFLAGS", ""), ("CGO_ENABLED", "0")];
+
+/// Copies a folder of the repository to where it is in the repository: building leaves files beside
+/// the sources.
+pub fn copied(lab: &Lab, folder: &str) -> String {
+    let mut copy = Command::new("cp");
+    let done = copy.args(["-r", "--parents", folder]).arg(lab.path("")).current_dir(ROOT).status();
+    assert!(done.unwrap().success(), "{folder}");
+    lab.path(folder).display().to_string()
 }
 
 /// Runs a command that ends within five minutes, with `steadfast` named as a user would.
-fn ran(lab: &Lab, folder: &str, environment: &[(&str, &str)], words: &[&str]) -> Output {
+pub fn ran(lab: &Lab, folder: &str, environment: &[(&str, &str)], words: &[&str]) -> Output {
     Command::new("timeout")
         .args(["-s", "KILL", "300"])
         .args(words)
@@ -28,12 +32,13 @@ fn ran(lab: &Lab, folder: &str, environment: &[(&str, &str)], words: &[&str]) ->
         .unwrap()
 }
 
-fn said(out: &Output) -> String {
+/// What it has printed.
+pub fn said(out: &Output) -> String {
     text(&out.stdout) + &text(&out.stderr)
 }
 
 /// A Python that has these modules.
-fn python(modules: &str) -> &'static str {
+pub fn python(modules: &str) -> &'static str {
     let has = |python: &&str| {
         let asked = Command::new(*python).args(["-c", &format!("import {modules}")]).output();
         asked.is_ok_and(|asked| asked.status.success())
@@ -45,7 +50,7 @@ fn python(modules: &str) -> &'static str {
 #[test]
 fn a_pytest_plugin_finds_planted_bugs() {
     let Some(lab) = Lab::new() else { return };
-    let folder = copied(&lab, "python");
+    let folder = copied(&lab, "helpers/python");
     let wheel =
         ["-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", "."];
     let pip = python("setuptools, wheel, pip");
@@ -79,12 +84,10 @@ fn a_pytest_plugin_finds_planted_bugs() {
 #[test]
 fn a_package_of_go_finds_planted_bugs() {
     let Some(lab) = Lab::new() else { return };
-    let folder = copied(&lab, "go");
-    // Nothing but the standard library, and no compiler for C.
-    let environment = [("GOPROXY", "off"), ("GOFLAGS", ""), ("CGO_ENABLED", "0")];
-    let out = ran(&lab, &folder, &environment, &["go", "vet", "./..."]);
+    let folder = copied(&lab, "helpers/go");
+    let out = ran(&lab, &folder, &GO, &["go", "vet", "./..."]);
     assert!(out.status.success(), "{}", said(&out));
-    let out = ran(&lab, &folder, &environment, &["go", "test", "-v", "./..."]);
+    let out = ran(&lab, &folder, &GO, &["go", "test", "-v", "./..."]);
     let said = said(&out);
     assert_eq!(out.status.code(), Some(1), "{said}");
     for (test, how) in [

@@ -112,9 +112,16 @@ impl ModelExploration<'_> {
         let alone = missing.iter().find(|sync| !found(std::slice::from_ref(sync)));
         explanation.syncs = match alone {
             Some(sync) => vec![sync.clone()],
-            None if missing.len() > 1 && !found(&missing) => missing,
+            None if missing.len() > 1 && !found(&missing) => missing.clone(),
             None => Vec::new(),
         };
+        if explanation.syncs.is_empty() {
+            let each = missing.iter().map(|sync| self.each_time(&steps, sync.of));
+            let mut each = each.filter(|syncs| syncs.len() > 1);
+            // All of them have the same words.
+            explanation.syncs =
+                each.find(|syncs| !found(syncs)).map_or(Vec::new(), |all| all[..1].to_vec());
+        }
         if explanation.syncs.is_empty() {
             explanation.syncs = self.mapped(&ordered, &chosen, cut, &mut is_wrong);
         }
@@ -161,8 +168,31 @@ impl ModelExploration<'_> {
             Some(line) => (line.printed.tick, before_line(line)),
             None => (cut.at.tick, "before it goes on".into()),
         };
-        let words = format!("msync of {} {before}", name_of(calls, file));
+        let words = format!("msync of {} {before}", name_of(calls, Some(self.base), file));
         vec![MissingSync { of: SyncScope::File(file), words, tick }]
+    }
+
+    /// A sync of the same after each call that changes it, all with the same words: where a call is
+    /// made again and again, it lacks its sync each time.
+    fn each_time(&self, steps: &Steps, of: SyncScope) -> Vec<MissingSync> {
+        let calls = &self.run.calls;
+        let (what, after) = match of {
+            SyncScope::Names(ROOT) => ("the folder it works in".into(), "change in it"),
+            SyncScope::Names(dir) => {
+                (format!("the folder {}", name_of(calls, Some(self.base), dir)), "change in it")
+            }
+            SyncScope::File(file) => (name_of(calls, Some(self.base), file), "write to it"),
+            _ => return Vec::new(),
+        };
+        let words = format!("fsync of {what} after each {after}");
+        let is_of = |effect: &Effect| match of {
+            SyncScope::Names(dir) => effect.places().any(|place| place.dir == dir),
+            _ => !effect.is_name() && SyncScope::File(effect.file()) == of,
+        };
+        let changes = steps.all.iter().filter(|step| is_of(&step.effect));
+        let ticks: BTreeSet<u64> = changes.map(|step| step.returned.saturating_add(1)).collect();
+        let sync = |tick| MissingSync { of, words: words.clone(), tick };
+        ticks.into_iter().map(sync).collect()
     }
 
     /// Syncs that would have kept what is lost, each before what relies on it: a call that is
@@ -184,7 +214,13 @@ impl ModelExploration<'_> {
                     vec![SyncScope::File(*file)]
                 }
                 effect if effect.is_contents() => vec![SyncScope::File(effect.file())],
-                effect => effect.places().map(|place| SyncScope::Names(place.dir)).collect(),
+                // Of a move the new name first: it is what would be missed.
+                effect => {
+                    let mut of: Vec<SyncScope> =
+                        effect.places().map(|place| SyncScope::Names(place.dir)).collect();
+                    of.reverse();
+                    of
+                }
             };
             let relies = there.iter().map(|place| steps.all[*place].call);
             // Without any of them nothing would be wrong: the last one, which shows the others.
@@ -205,12 +241,14 @@ impl ModelExploration<'_> {
             for of in of {
                 let what = match of {
                     SyncScope::Names(ROOT) => "fsync of the folder it works in".into(),
-                    SyncScope::Names(dir) => format!("fsync of the folder {}", name_of(calls, dir)),
+                    SyncScope::Names(dir) => {
+                        format!("fsync of the folder {}", name_of(calls, Some(self.base), dir))
+                    }
                     SyncScope::File(file) => {
                         // What the kernel wrote back was written through a memory map.
                         let mapped = calls[step.call].origin == Origin::Kernel;
                         let how = if mapped { "msync" } else { "fsync" };
-                        format!("{how} of {}", name_of(&calls[..=step.call], file))
+                        format!("{how} of {}", name_of(&calls[..=step.call], Some(self.base), file))
                     }
                     _ => continue,
                 };

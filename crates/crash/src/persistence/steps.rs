@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_vfs::{Attr, FileType};
 
 use super::world::{ROOT, World, attr};
-use crate::program::{Call, CallDetail, CallKind, RangeChange, number_of, returns};
+use crate::program::{Call, CallDetail, CallKind, RangeChange, file_id, number_of, returns};
 use crate::tree::{Tree, shown};
 
 /// Data are there or not in pieces of this many bytes: a page, as caches write it.
@@ -473,11 +473,15 @@ impl StepList {
     }
 }
 
-/// A file's name for people: the last path by which a call knew it.
-pub(crate) fn name_of(calls: &[Call], file: u64) -> String {
+/// A file's name for people: the last path by which a call knew it, or its first one of before.
+pub(crate) fn name_of(calls: &[Call], base: Option<&Tree>, file: u64) -> String {
     let named = calls.iter().rev().find(|call| call.ino == file && !call.path.is_empty());
+    let before = || base?.nodes().find(|(_, node)| file_id(&node.attr) == file);
     named.map_or_else(
-        || format!("inode {}", number_of(file).0),
+        || match before() {
+            Some((path, _)) => shown(path),
+            None => format!("inode {}", number_of(file).0),
+        },
         |call| match call.kind {
             CallKind::Rename => shown(&call.other),
             _ => shown(&call.path),

@@ -56,7 +56,7 @@ impl UnsyncedWork {
             let bytes = unpromised.iter().map(|write| write.contents.size).sum();
             unpromised.dedup_by_key(|write| write.call);
             let (calls_of_it, age) = (unpromised.len() as u64, now.max(oldest.at) - oldest.at);
-            let path = name_of(calls, file);
+            let path = name_of(calls, None, file);
             files.push(UnsyncedFile { file, path, bytes, calls: calls_of_it, age });
         }
         UnsyncedWork { files, names: unsynced_names(calls) }

@@ -15,17 +15,24 @@ const HEAD_MAX: usize = 24;
 pub struct WrappedOutput<W: Write> {
     out: W,
     line: Vec<u8>,
+    /// A word of a command is in quotes that the line has not closed.
+    in_quotes: bool,
 }
 
 impl<W: Write> WrappedOutput<W> {
     /// Lines for `out`.
     pub fn new(out: W) -> Self {
-        WrappedOutput { out, line: Vec::new() }
+        WrappedOutput { out, line: Vec::new(), in_quotes: false }
     }
 
     fn end_line(&mut self) -> std::io::Result<()> {
         let line = std::mem::take(&mut self.line);
-        self.out.write_all(folded(&String::from_utf8_lossy(&line)).as_bytes())
+        let line = String::from_utf8_lossy(&line);
+        if !self.in_quotes && !is_command(line.trim_start()) {
+            return self.out.write_all(folded(&line).as_bytes());
+        }
+        self.in_quotes = is_left_in_quotes(&line, self.in_quotes);
+        self.out.write_all(format!("{line}\n").as_bytes())
     }
 }
 
@@ -34,10 +41,24 @@ fn is_command(text: &str) -> bool {
     text.starts_with("steadfast crash ") || text.starts_with("judged  ")
 }
 
+/// Whether a word is in single quotes at the end of a shell's line.
+fn is_left_in_quotes(line: &str, mut is_in: bool) -> bool {
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => is_in = !is_in,
+            // In quotes it is a character as any other.
+            '\\' if !is_in => drop(chars.next()),
+            _ => {}
+        }
+    }
+    is_in
+}
+
 /// The line as it is printed, with its end.
 fn folded(line: &str) -> String {
     let text = line.trim_start();
-    if line.chars().count() <= COLUMNS || is_command(text) {
+    if line.chars().count() <= COLUMNS {
         return format!("{line}\n");
     }
     let margin = line.len() - text.len();
@@ -96,6 +117,7 @@ mod tests {
         write!(wrapped, "short\n\n  0.021 s  {long}\n{long}\n{command}\n").unwrap();
         writeln!(wrapped, "note      {long}").unwrap();
         writeln!(wrapped, "judged    by '{long}'").unwrap();
+        writeln!(wrapped, "judged    by 'a\n{long} {long}\nit'\\''s' {long}").unwrap();
         writeln!(wrapped, "  steadfast {long}").unwrap();
         write!(wrapped, "{}", "x".repeat(100)).unwrap();
         drop(wrapped);
@@ -111,6 +133,9 @@ mod tests {
             format!("note      {}", words(14)),
             format!("          {}", words(6)),
             format!("judged    by '{long}'"),
+            "judged    by 'a".into(),
+            format!("{long} {long}"),
+            format!("it'\\''s' {long}"),
             format!("  steadfast {}", words(13)),
             format!("    {}", words(7)),
             "x".repeat(100),

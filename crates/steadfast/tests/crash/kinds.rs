@@ -3,20 +3,20 @@
 
 use super::lab::{Lab, text};
 
-struct Kind {
-    setup: &'static str,
+struct Kind<'a> {
+    setup: &'a str,
     /// The program, and the one without the mistake. Scripts of sh; of python3 where they begin so.
-    wrong: &'static str,
-    right: &'static str,
-    judge: &'static str,
+    wrong: &'a str,
+    right: &'a str,
+    judge: &'a str,
     /// What would help.
-    helps: &'static str,
+    helps: &'a str,
 }
 
 /// What was acknowledged is there.
 const SAVED: &str = "grep -q saved \"$STEADFAST_PRINTED\" || exit 0; test \"$(cat f)\" = new";
 
-fn check(name: &str, kind: &Kind) {
+fn check(name: &str, kind: &Kind<'_>) {
     let Some(lab) = Lab::new() else { return };
     for (script, is_wrong) in [(kind.wrong, true), (kind.right, false)] {
         let shell = if script.starts_with("import") { "python3" } else { "sh" };
@@ -51,6 +51,26 @@ fn a_rename_before_the_contents() {
         helps: "fsync of t before rename t to f",
     };
     check("rename", &kind);
+}
+
+/// One sync is not enough: it lacks each time.
+#[test]
+fn names_that_are_made_again_and_again() {
+    let all = |sync: &str| {
+        format!(
+            "for n in 1 2 3; do echo x > half/$n; sync half/$n; mv half/$n mail/$n; {sync}echo $n; \
+             done"
+        )
+    };
+    let (wrong, right) = (all(""), all("sync mail; "));
+    let kind = Kind {
+        setup: "mkdir half mail",
+        wrong: &wrong,
+        right: &right,
+        judge: "while read n; do test -s mail/$n || exit 1; done < \"$STEADFAST_PRINTED\"",
+        helps: "fsync of the folder mail after each change in it",
+    };
+    check("queue", &kind);
 }
 
 #[test]

@@ -118,9 +118,23 @@ fn what_a_program_leaves_running_does_not_keep_the_mount() {
 #[test]
 fn who_changes_nothing_has_nothing_at_stake() {
     let Some(lab) = Lab::new() else { return };
-    let out = lab.crash(&["run", "--linger", "0", "--", "false"]);
+    let out = lab.crash(&["run", "--linger", "0", "--", "true"]);
     let said = text(&out.stdout);
     assert_eq!(out.status.code(), Some(0), "{said}{}", text(&out.stderr));
-    assert!(said.contains("ended with status 1"), "{said}");
     assert!(said.contains("nothing in what is measured") && said.contains("at stake"), "{said}");
+}
+
+/// A test whose program fails has not tested what it was to.
+#[test]
+fn a_program_that_fails_is_no_success() {
+    let Some(lab) = Lab::new() else { return };
+    let words = ["--linger", "0", "--junit", "j.xml", "--", "false"];
+    let out = lab.crash(&[&["run"], &words[..]].concat());
+    let (said, errors) = (text(&out.stdout), text(&out.stderr));
+    assert_eq!(out.status.code(), Some(2), "{said}{errors}");
+    assert!(errors.contains("nothing was found, and the program ended with status 1"), "{errors}");
+    let junit = std::fs::read_to_string(lab.path("j.xml")).unwrap();
+    assert!(junit.contains("errors=\"1\""), "{junit}");
+    let out = lab.crash(&[&["run", "--ignore-status"], &words[..]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
 }

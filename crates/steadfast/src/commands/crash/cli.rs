@@ -27,7 +27,7 @@ Examples:
   steadfast crash run -o data=writeback,noauto_da_alloc --cuts all -- ./update
   steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" \\
       --judge-prints ok -- ./app
-  steadfast crash run --fs ext4,kernel-ext4:noauto_da_alloc,xfs,btrfs -- ./update
+  steadfast crash run --fs kernel-ext4:noauto_da_alloc,xfs,btrfs -- ./update
   steadfast crash run --stack nvram-journal:external -- ./update
 
 The first one finds that a cut can leave conf empty: the new file is not synced
@@ -48,8 +48,8 @@ PATH' (see docs/control.md).
 
 Exit status: 0 nothing found that --baseline does not know, 1 something found
 (each with the command that shows it), 2 used wrongly, or the test itself
-failed (as on a full disk), 3 not supported, 130 stopped before anything was
-found.
+failed (as on a full disk, or where the program has ended with an error), 3 not
+supported, 130 stopped before anything was found.
 
 Ctrl-C ends --setup, or the program, then the waiting, then the judging; what
 was found until then is reported.")]
@@ -114,6 +114,10 @@ pub struct CrashRun {
     /// How long to go on recording after the program has ended: what it left is written then
     #[arg(long, value_name = "SECONDS", default_value_t = 7.0)]
     pub linger: f64,
+    /// The program's own exit status does not matter [default: where nothing is found, a program
+    /// that fails is a test that failed, status 2; not where a call of it was made to fail]
+    #[arg(long)]
+    pub ignore_status: bool,
     #[command(flatten)]
     pub judge: JudgeArgs,
     /// Shell command that is run in the mounted folder before recording begins

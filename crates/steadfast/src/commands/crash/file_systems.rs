@@ -140,7 +140,7 @@ mod tests {
             (&["--fs", "ext4,ext4"][..], "ext4 is there twice"),
             (&["--fs", "ext4,zfs"], "--fs zfs is unknown"),
             (&["--fs", "ext4,"], "--fs: a name is missing"),
-            (&["--fs", "ext4,ext2", "--journal", "nvram"], "for one file system"),
+            (&["--fs", "ext4,ext3", "--journal", "nvram"], "for one file system"),
         ] {
             let refused = asked(words).unwrap_err().to_string();
             assert!(refused.contains(why), "{refused}");

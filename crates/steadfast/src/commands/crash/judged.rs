@@ -143,6 +143,18 @@ impl JudgedRun<'_> {
         Sources { number, setup: self.setup, outcome, by_calls, reactions }.findings()
     }
 
+    /// How the program failed, if it did: it may not have done what was to be tested. One that was
+    /// stopped, or whose calls were made to fail, may end as it likes.
+    pub fn has_failed(&self) -> Option<String> {
+        let is_forced = || self.run.calls.iter().any(|call| call.injected.is_some());
+        match self.ended {
+            ProgramEnd::By(status) if !status.success() && !is_forced() => {
+                Some(format!("the program {}", self.ended.in_words()))
+            }
+            _ => None,
+        }
+    }
+
     /// Keeps the recording aside if nobody has asked for it, and something new was found.
     pub fn keep(&mut self, is_new: bool) {
         if self.kept.is_none() && is_new {

@@ -32,6 +32,19 @@ pub enum ProgramEnd {
     Interrupted,
 }
 
+impl ProgramEnd {
+    /// After "the program".
+    pub fn in_words(&self) -> String {
+        match self {
+            ProgramEnd::By(status) => match status.code() {
+                Some(code) => format!("ended with status {code}"),
+                None => format!("ended: {status}"),
+            },
+            ProgramEnd::Interrupted => "was stopped".into(),
+        }
+    }
+}
+
 /// What to run, and who gets its output.
 pub struct Watch<'a> {
     /// The program and its arguments.

@@ -17,7 +17,6 @@ use super::ci::findings::Source;
 use super::ci::results::Results;
 use super::file_systems::SkippedFs;
 use super::judged::JudgedRun;
-use super::program::ProgramEnd;
 use super::show_command::quoted;
 use crate::terminal::{Harmless, WrappedOutput};
 
@@ -58,18 +57,6 @@ impl JudgedRun<'_> {
     /// Whether not all of it was explored.
     fn is_partial(&self) -> bool {
         self.explored.stopped || self.explored.outcome.not_explored.is_some()
-    }
-}
-
-impl ProgramEnd {
-    fn in_words(&self) -> String {
-        match self {
-            ProgramEnd::By(status) => match status.code() {
-                Some(code) => format!("ended with status {code}"),
-                None => format!("ended: {status}"),
-            },
-            ProgramEnd::Interrupted => "was stopped".into(),
-        }
     }
 }
 

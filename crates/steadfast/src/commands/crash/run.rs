@@ -149,7 +149,8 @@ fn report(
         finding.show_by(&of_runs, judge);
     }
     let is_new = findings.iter().any(|finding| !finding.known);
-    let Some(results) = Results::of(&runs, &args.program, &findings, files.baseline()) else {
+    let tested = (&args.program[..], args.ignore_status);
+    let Some(results) = Results::of(&runs, tested, &findings, files.baseline()) else {
         return file_systems::none_tested(skipped);
     };
     let written = files.write(&results, stopped);
@@ -175,6 +176,9 @@ fn report(
         // The report for people has just said why.
         let why = if args.json { format!("; the first: {first}") } else { String::new() };
         usage!("{count} could not be judged{why}");
+    }
+    if let Some(why) = runs.iter().filter(|_| !args.ignore_status).find_map(JudgedRun::has_failed) {
+        usage!("nothing was found, and {why} (--ignore-status accepts that)");
     }
     if let Some(SkippedFs { name, why, .. }) = failed {
         usage!("nothing was found, and {name} was not tested: {why}");

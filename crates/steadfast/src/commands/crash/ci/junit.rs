@@ -18,6 +18,11 @@ pub fn text(results: &Results<'_>) -> Result<String> {
             suite.add_property(Property::new("recording", path.display().to_string()));
         }
         suite.add_test_case(all_judged(part));
+        if let Some(why) = &part.program_failed {
+            let mut error = TestCaseStatus::non_success(NonSuccessKind::Error);
+            error.set_message(why.clone());
+            suite.add_test_case(test("the program ended well", &harmless(&part.name), error));
+        }
         for finding in results.findings.iter().filter(|finding| part.is_of(finding)) {
             suite.add_test_case(of(finding, part, results));
         }

@@ -20,6 +20,8 @@ pub struct JudgedPart<'a> {
     model: Option<Model>,
     /// Where the recording is kept.
     pub recording: Option<&'a Path>,
+    /// How the program failed, if that counts.
+    pub program_failed: Option<String>,
     /// What failed, so that states could not be judged.
     pub troubles: &'a [String],
     /// What was not explored.
@@ -64,11 +66,11 @@ impl<'a> Results<'a> {
     /// Of what was explored of this program, on each file system; nothing where there was none.
     pub fn of(
         runs: &'a [JudgedRun<'a>],
-        program: &[String],
+        (program, ignore_status): (&[String], bool),
         findings: &'a [Finding<'a>],
         baseline: Option<&'a Baseline>,
     ) -> Option<Results<'a>> {
-        let parts = runs.iter().enumerate().flat_map(|(number, run)| parts_of(number, run));
+        let parts = runs.iter().enumerate().flat_map(|run| parts_of(run, ignore_status));
         // Of one run nobody asks which.
         let on = |run: &JudgedRun<'_>| match runs.len() {
             1 => String::new(),
@@ -97,9 +99,9 @@ impl<'a> Results<'a> {
         self.left.is_empty() && !self.has_troubles()
     }
 
-    /// Whether states could not be judged.
+    /// Whether states could not be judged, or the program failed.
     pub fn has_troubles(&self) -> bool {
-        self.parts.iter().any(|part| !part.troubles.is_empty())
+        self.parts.iter().any(|part| !part.troubles.is_empty() || part.program_failed.is_some())
     }
 
     /// The known findings that were not found.
@@ -129,7 +131,10 @@ impl<'a> Results<'a> {
 }
 
 /// What was judged of a run.
-fn parts_of<'a>(number: usize, run: &'a JudgedRun<'a>) -> Vec<JudgedPart<'a>> {
+fn parts_of<'a>(
+    (number, run): (usize, &'a JudgedRun<'a>),
+    ignore_status: bool,
+) -> Vec<JudgedPart<'a>> {
     let JudgedRun { explored, setup, .. } = run;
     let recording = run.kept.as_deref();
     let of_states = |not| explored::in_words(not, explored.outcome.cuts);
@@ -138,6 +143,7 @@ fn parts_of<'a>(number: usize, run: &'a JudgedRun<'a>) -> Vec<JudgedPart<'a>> {
         run: number,
         model: None,
         recording,
+        program_failed: if ignore_status { None } else { run.has_failed() },
         // OK to index: these were the first.
         troubles: &explored.outcome.troubles[..explored.states_troubles],
         left: explored.outcome.not_explored.map(of_states),
@@ -148,6 +154,7 @@ fn parts_of<'a>(number: usize, run: &'a JudgedRun<'a>) -> Vec<JudgedPart<'a>> {
             run: number,
             model: Some(*model),
             recording,
+            program_failed: None,
             troubles: &report.troubles,
             left: report.not_explored.map(|not| explored::in_words(not, report.cuts)),
         });

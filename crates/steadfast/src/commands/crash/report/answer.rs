@@ -15,6 +15,9 @@ const NAMED: usize = 5;
 
 /// Prints it, and an empty line.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+    if let Some(why) = report.runs.iter().find_map(|run| run.without_cut.as_ref()) {
+        writeln!(out, "Without any cut {why}. Mend the judge, or the program, first.\n")?;
+    }
     let (known, new) = (report.results.counts().0, new(report));
     let is_partial = report.runs.iter().any(JudgedRun::is_partial);
     let is_whole = report.results.left.is_empty() && !is_partial;

@@ -18,7 +18,7 @@ use super::printed::AckLines;
 use super::program::{self, Watch};
 use super::served::ServedFolder;
 use super::setup::Setup;
-use crate::{Usage, terminal};
+use crate::{Unsupported, Usage, terminal};
 
 /// Mount options of the kernel's file systems that change how data get to the disk, and what is
 /// kept of it; nothing that names another file or device, gives rights, or ends the machine. What
@@ -65,9 +65,9 @@ fn to_anyhow(e: PeerError) -> anyhow::Error {
     match e {
         PeerError::NotRoot
         | PeerError::NoProgram { .. }
-        | PeerError::NoKernel { .. }
         | PeerError::TooSmall { .. }
         | PeerError::NoExternalJournal { .. } => Usage(e.to_string()).into(),
+        PeerError::NoKernel { .. } => Unsupported(e.to_string()).into(),
         other => anyhow!(other),
     }
 }

@@ -125,6 +125,7 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
 fn of_one(report: &Report<'_>, run: &JudgedRun<'_>, out: &mut dyn Write) -> Result<()> {
     answer::print(report, out)?;
     of_states(report, run, out)?;
+    several::skipped(report, out)?;
     run.reactions.text(&run.run, out)?;
     match &run.explored.by_calls {
         Some(by_calls) => by_calls.text(&run.run, report.results.findings, out),

@@ -96,6 +96,15 @@ fn ends(finding: &Finding<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
+/// What was not tested.
+pub fn skipped(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+    let mut all = report.skipped.iter();
+    all.try_for_each(|skipped| {
+        let word = if skipped.has_failed { "failed" } else { "skipped" };
+        Ok(writeln!(out, "{word:8}  {}: {}", skipped.name, skipped.why)?)
+    })
+}
+
 /// A line for each file system, then what was not tested.
 fn table(report: &Report<'_>, findings: &[&Finding<'_>], out: &mut dyn Write) -> Result<()> {
     let names = report.runs.iter().map(|run| run.setup.name.chars().count());
@@ -119,10 +128,7 @@ fn table(report: &Report<'_>, findings: &[&Finding<'_>], out: &mut dyn Write) ->
         )?;
     }
     writeln!(out)?;
-    for skipped in report.skipped {
-        let word = if skipped.has_failed { "failed" } else { "skipped" };
-        writeln!(out, "{word:8}  {}: {}", skipped.name, skipped.why)?;
-    }
+    skipped(report, out)?;
     for run in report.runs {
         writeln!(out, "recorded  {}: {}", run.setup.in_words(), in_numbers(&run.run))?;
         writeln!(out, "          the program {}", run.ended.in_words())?;

@@ -15,6 +15,8 @@ mod control_bad;
 mod failing;
 #[path = "crash/helpers.rs"]
 mod helpers;
+#[path = "crash/judged.rs"]
+mod judged;
 #[path = "crash/kernel.rs"]
 mod kernel;
 #[path = "crash/kinds.rs"]
@@ -29,6 +31,8 @@ mod refused;
 mod replaced;
 #[path = "crash/scenario.rs"]
 mod scenario;
+#[path = "crash/servers.rs"]
+mod servers;
 #[path = "crash/sqlite.rs"]
 mod sqlite;
 #[path = "crash/stopped.rs"]

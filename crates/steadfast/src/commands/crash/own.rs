@@ -22,9 +22,10 @@ use steadfast_setup::Blocks;
 use steadfast_vfs::FileSystem;
 
 use super::control::{ControlPlace, RunControl};
+use super::ended::RunEnd;
 use super::prepare::run_setup;
 use super::printed::AckLines;
-use super::program::{self, ProgramEnd, Watch};
+use super::program::{self, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
 use crate::mount::holders;
@@ -38,7 +39,7 @@ pub struct OwnRun {
     /// The files at its end, without any cut.
     pub tree: Result<Tree, NoTree>,
     /// How the program ended.
-    pub ended: ProgramEnd,
+    pub ended: RunEnd,
     /// Failures that were asked for and whose calls never came, in words.
     pub never_came: Vec<String>,
 }

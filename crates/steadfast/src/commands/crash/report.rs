@@ -14,8 +14,8 @@ use steadfast_crash::program::{Command, ProgramRun};
 use super::budget::Budget;
 use super::ci::findings::Source;
 use super::ci::results::Results;
+use super::ended::RunEnd;
 use super::explored::ExplorationOutcome;
-use super::program::ProgramEnd;
 use super::reactions::ReactionReport;
 use super::setup::{Fs, Setup};
 use super::show_command::quoted;
@@ -39,7 +39,7 @@ pub struct Report<'a> {
     /// The recording.
     pub run: &'a ProgramRun,
     /// How the program ended.
-    pub ended: &'a ProgramEnd,
+    pub ended: &'a RunEnd,
     /// Who judged.
     pub judge: Option<&'a Command>,
     /// What the judge has against the tree that the program left, without any cut.
@@ -67,18 +67,6 @@ impl Report<'_> {
             false => (self.run.own_calls() == 0).then_some(no_calls),
         };
         first.into_iter().chain(reasons).collect()
-    }
-}
-
-impl ProgramEnd {
-    fn in_words(&self) -> String {
-        match self {
-            ProgramEnd::By(status) => match status.code() {
-                Some(code) => format!("ended with status {code}"),
-                None => format!("ended: {status}"),
-            },
-            ProgramEnd::Interrupted => "was stopped".into(),
-        }
     }
 }
 
@@ -171,7 +159,17 @@ fn of_states(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let outcome = &explored.outcome;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
-    writeln!(out, "          the program {}", ended.in_words())?;
+    match &ended.server {
+        None => writeln!(out, "          the program {}", ended.program.in_words())?,
+        Some(server) => {
+            writeln!(out, "          the client {}", ended.program.in_words())?;
+            writeln!(out, "          the server {}", server.in_words())?;
+            if server.has_failed() {
+                let mut last = server.last.iter();
+                last.try_for_each(|line| writeln!(out, "          | {line}"))?;
+            }
+        }
+    }
     let is_partial = explored.stopped || outcome.not_explored.is_some();
     let stopped = if is_partial { " (stopped early)" } else { "" };
     writeln!(

@@ -19,6 +19,7 @@ use super::ci::ReportFiles;
 use super::ci::findings::Sources;
 use super::ci::results::Results;
 use super::cli::CrashRun;
+use super::client::ClientPlan;
 use super::explored::Explorer;
 use super::failures::not_judged;
 use super::kernel;
@@ -43,6 +44,7 @@ struct RunPlan<'a> {
     args: &'a CrashRun,
     setup: Setup,
     judge: Option<Command>,
+    client: Option<ClientPlan>,
     choice: Choice,
     models: Vec<Model>,
     files: ReportFiles,
@@ -62,11 +64,12 @@ struct RecordedProgram {
 pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let setup = Setup::of(args)?;
     let judge = setup::judge(&args.judge)?;
+    let client = args.client.plan()?;
     let choice = setup::choice(&setup, args)?;
     let models = models::asked(args)?;
     let linger = setup::seconds("--linger", args.linger)?;
     let files = ReportFiles::tried(args, &setup, judge.as_ref(), &models)?;
-    let plan = RunPlan { args, setup, judge, choice, models, files };
+    let plan = RunPlan { args, setup, judge, client, choice, models, files };
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;
     match record(&plan, linger, &stops, out) {
         // Whatever the signal has disturbed.
@@ -102,6 +105,7 @@ fn record(
         if behind.is_terminal() { Box::new(Harmless::text(shown)) } else { Box::new(shown) };
     let mut watch = Watch {
         program: &args.program,
+        client: plan.client.as_ref(),
         linger,
         shown: LineOutput::new(&mut *shown, Some(behind)),
         stops,
@@ -127,7 +131,7 @@ fn judge_and_report(
     stops: &AtomicUsize,
     out: &mut dyn Write,
 ) -> Result<Exit> {
-    let RunPlan { args, setup, judge, choice, models, files } = plan;
+    let RunPlan { args, setup, judge, client, choice, models, files } = plan;
     let (judge, choice) = (judge.as_ref(), *choice);
     let RecordedProgram { left, answered, left_out, bar } = recorded;
     let OwnRun { mut run, tree, ended, never_came } = left;
@@ -135,6 +139,7 @@ fn judge_and_report(
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
     run.about.insert("program".into(), args.program.join(" "));
+    run.about.extend(client.iter().map(|client| ("client".into(), client.command.clone())));
     // Where it cannot be written the run is judged all the same: that may take long to do again.
     let saved = args.record.as_ref().map(|path| save(&run, path));
     if let Some(Err(e)) = &saved {
@@ -218,6 +223,9 @@ fn judge_and_report(
     }
     if saved.is_some_and(|saved| saved.is_err()) {
         usage!("nothing was found, and the recording is not there");
+    }
+    if let Some(why) = ended.failed() {
+        usage!("nothing was found, and this was no test: {why}");
     }
     if !written.all {
         usage!("nothing was found, and not all reports are there");

@@ -35,6 +35,7 @@ pub fn not_explored(left: NotExplored) -> serde_json::Value {
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let Report { setup, run, ended, explored, results, .. } = report;
     let (outcome, totals) = (&explored.outcome, run.totals());
+    let is_program = ended.server.is_none();
     let of_states = results.findings.iter().filter_map(|finding| {
         let Source::States(first) = finding.source else { return None };
         Some(json!({
@@ -74,7 +75,11 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             "writes": totals.writes,
             "bytes": totals.bytes,
             "flushes": totals.flushes,
-            "program": ended.in_words(),
+            "program": is_program.then(|| ended.program.in_words()),
+            "client": (!is_program).then(|| ended.program.in_words()),
+            "server": ended.server.as_ref().map(|server| {
+                json!({ "ended": server.in_words(), "printed_last": server.last })
+            }),
         },
         "cuts": outcome.cuts,
         "states": outcome.states,

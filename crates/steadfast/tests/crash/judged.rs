@@ -75,7 +75,7 @@ fn nothing_that_a_judge_starts_outlives_it() {
     std::fs::write(&file, "").unwrap();
     let tail = format!("tail -f {}", file.display());
     let starts = format!(
-        "{tail} & setsid {tail} & (setsid sh -c '{tail} & setsid {tail} & wait' &) \
+        "{tail} & setsid {tail} & (setsid sh -c '{tail} & setsid {tail} & wait' &); \
          while test $(pgrep -fc '^{tail}') -lt 4; do sleep 0.01; done"
     );
     for namespaces in namespaces() {
@@ -127,5 +127,5 @@ fn owners_are_seen_as_they_are() {
     let program = ["--", "sh", "-c", "echo x > f; sync f .; chown 1234:567 f; sync f"];
     let words = ["--linger", "0", "--cuts", "20", "--model", "none", "--judge", judge];
     let (report, found) = lab.run(&[&words[..], &program].concat());
-    assert!(!found && report["trees"].as_u64().unwrap() > 2, "{report:#}");
+    assert!(!found && report["trees"].as_u64().unwrap() >= 2, "{report:#}");
 }

@@ -9,17 +9,16 @@ use std::fs;
 use std::io;
 
 use nix::sched::{CloneFlags, unshare};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount,
+};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
 use rustix::process::{getegid, geteuid};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
-    configure_capability_in_ambient_set, set_capabilities,
-};
+use steadfast_host::mounts::{Mount, seen_by};
 
-/// Enters new ones. The next process that this one starts is the first of the pid namespace: with
-/// it the namespace ends, and it is to call [`mount_proc`].
+/// Enters new ones. The next child of this process is the first one of the pid namespace: with it
+/// the namespace ends, and it is to call [`mount_proc`].
 pub fn enter() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     let mut wanted = CloneFlags::CLONE_NEWPID
@@ -40,35 +39,34 @@ pub fn enter() -> io::Result<()> {
         ] {
             fs::write(format!("/proc/self/{file}"), text).map_err(|e| with(file, e))?;
         }
-        keep_mounting()?;
     }
     loopback_up().map_err(|e| with("the loopback interface", e))
 }
 
-/// The right to mount survives the next exec, of a user who is not root there.
-fn keep_mounting() -> io::Result<()> {
-    let mut sets = capabilities(None)?;
-    sets.inheritable |= CapabilitySet::SYS_ADMIN;
-    set_capabilities(None, sets)?;
-    configure_capability_in_ambient_set(CapabilitySet::SYS_ADMIN, true)?;
-    Ok(())
-}
-
-/// In the first process of the pid namespace: /proc shows that namespace, to the judge alone; then
-/// rights that are for this are given up.
+/// In the first process of the pid namespace: /proc shows that namespace, to the judge alone.
 pub fn mount_proc() -> io::Result<()> {
     // What is mounted here is not seen outside; what is unmounted outside is not kept by this copy.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
         .map_err(|e| with("mounts of its own", e.into()))?;
+    leave_tests();
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).map_err(|e| with("mounting /proc", e.into()))?;
-    if !geteuid().is_root() {
-        clear_ambient_capability_set()?;
-        let none = CapabilitySet::empty();
-        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
-        set_capabilities(None, sets)?;
-    }
     Ok(())
+}
+
+/// Lets go of the mounts of tests that go on meanwhile: a copy would keep them after their end,
+/// where a machine does not tell copies (mount_namespaces(7)).
+fn leave_tests() {
+    // As MountFolder names them.
+    let of_test = |mount: &Mount| {
+        let mut names = mount.at.iter().filter_map(|name| name.to_str());
+        names.any(|name| name.starts_with("steadfast-mount-"))
+    };
+    let mounts = seen_by("self").unwrap_or_default();
+    for mount in mounts.iter().rev().filter(|mount| of_test(mount)) {
+        // OK to ignore: it may have gone; in a user namespace it cannot be let go.
+        let _ = unmount(&mount.at, UnmountFlags::DETACH);
+    }
 }
 
 /// Sets the only interface of a new network namespace up, as `ip link set lo up` does

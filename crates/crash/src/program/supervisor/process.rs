@@ -15,21 +15,18 @@ use rustix::process::{
     pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal, wait, waitid,
 };
 
-use super::{ENDED, FAILED, Namespaces, SUPERVISE, namespaces};
+use super::{ENDED, FAILED, Namespaces, namespaces};
 
-/// The second word of the first process in a pid namespace.
-const INIT: &str = "init";
 /// How long processes that were killed are waited for before it is looked again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Runs a judge as the arguments after [`SUPERVISE`] say, reports how it has ended, and ends.
+/// Runs a judge as the arguments after [`SUPERVISE`](super::SUPERVISE) say, reports how it has ended, and ends.
 /// For a program that is started by [`Supervisor`](super::Supervisor), as the first thing it does.
 pub fn supervise(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = arguments.collect();
     let done = match &words[..] {
         [how, command] if how == Namespaces::Own.word() => enter(command),
         [how, command] if how == Namespaces::Shared.word() => run(command, false),
-        [how, command] if how == INIT => run(command, true),
         _ => Err(io::Error::other("it is not for people")),
     };
     let Err(e) = done else { return ExitCode::SUCCESS };
@@ -38,12 +35,17 @@ pub fn supervise(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Enters namespaces, starts their first process and waits for its end, and thereby for theirs.
+/// Enters namespaces; a child becomes their first process, and with its end they end.
+#[allow(unsafe_code, reason = "to start ourselves anew takes as long as all the rest; see SAFETY")]
 fn enter(command: &OsString) -> io::Result<()> {
     namespaces::enter()?;
-    let init = Command::new("/proc/self/exe").args([SUPERVISE, INIT]).arg(command).spawn();
-    // It has reported.
-    init?.wait().map(drop)
+    // SAFETY: this process has no other thread, so that nothing in the child is half done.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => run(command, true),
+        // It reports.
+        init => ended(Pid::from_raw(init)).map(drop),
+    }
 }
 
 /// Runs the judge's shell to its end, and ends what it has left.

@@ -129,3 +129,26 @@ fn owners_are_seen_as_they_are() {
     let (report, found) = lab.run(&[&words[..], &program].concat());
     assert!(!found && report["trees"].as_u64().unwrap() >= 2, "{report:#}");
 }
+
+/// What a judge leaves is ended all the same; who insists is told why not.
+#[test]
+fn where_there_are_no_namespaces_judges_share_ours() {
+    let Some(lab) = Lab::new() else { return };
+    let run = ["run", "--linger", "0", "--cuts", "3", "--model", "none", "--record", "run.crash"];
+    let out = lab.crash(&[&run[..], &["--", "sh", "-c", "echo x > f; sync f"]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    for (when, expected) in [("auto", 0), ("never", 0), ("always", 2)] {
+        let show = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
+        let program = [env!("CARGO_BIN_EXE_steadfast"), "crash", "show", "run.crash", "--cut", "1"];
+        let out = std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "sh", "-c", show, "sh"])
+            .args(program)
+            .args(["--judge", "true", "--judge-namespaces", when])
+            .current_dir(lab.path(""))
+            .output()
+            .unwrap();
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(expected), "{when}: {said}");
+        assert_eq!(said.contains("this machine does not let us: unshare"), expected == 2, "{said}");
+    }
+}

@@ -31,7 +31,7 @@ Examples:
       --judge-prints ok -- ./app
   steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update
   steadfast crash run --stack nvram-journal:external -- ./update
-  steadfast crash run --client put-rows --ready 'curl -s localhost:8080' \
+  steadfast crash run --client put-rows --ready 'curl -s localhost:8080' \\
       --judge check-rows -- ./server --port 8080
 
 The first one finds that a cut can leave conf empty: the new file is not synced

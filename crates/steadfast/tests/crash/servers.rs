@@ -87,7 +87,7 @@ fn a_server_that_does_not_come_up_is_an_error() {
 #[test]
 fn a_server_that_fails_under_its_client_is_said() {
     let Some(lab) = Lab::new() else { return };
-    let server = "echo x > f; sync f; sleep 0.3; echo out of order; exit 4";
+    let server = "echo $$ > number; sync number; sleep 0.3; echo out of order; exit 4";
     let run = |client| {
         let words = ["run", "--cuts", "3", "--linger", "0", "--client", client];
         let out = lab.crash(&[&words[..], &["--", "sh", "-c", server]].concat());
@@ -98,6 +98,11 @@ fn a_server_that_fails_under_its_client_is_said() {
     assert!(said.contains("this was no test") && said.contains("status 7"), "{said}");
     let server_ended = "the server ended with status 4 before the client did";
     assert!(report.contains(server_ended) && report.contains("| out of order"), "{report}");
+    // At once, too, as of a connection that is reset.
+    let sees_it = "while ! test -s number; do :; done; \
+        while readlink /proc/$(cat number)/exe > /dev/null; do :; done; exit 7";
+    let (status, report, said) = run(sees_it);
+    assert!(status == Some(2) && report.contains(server_ended), "{report}{said}");
     // A client that has seen it and says that all is well has expected it.
     let (status, report, said) = run("sleep 1");
     assert!(status == Some(0) && report.contains(server_ended), "{report}{said}");

@@ -6,7 +6,6 @@ use clap::{Args, Subcommand};
 
 use super::budget::Budget;
 use super::ci::args::ReportArgs;
-use super::client::ClientArgs;
 use super::devices::Disk;
 use super::judge_namespaces::JudgeNamespaces;
 
@@ -164,6 +163,25 @@ pub struct JudgeArgs {
     /// (where this machine lets us), always, never (for one that needs the network)
     #[arg(long = "judge-namespaces", value_name = "WHEN", default_value = "auto")]
     pub namespaces: JudgeNamespaces,
+}
+
+/// Who drives a server.
+#[derive(Debug, Args)]
+pub struct ClientArgs {
+    /// Shell command that drives the program, a server: what the command prints is acknowledged,
+    /// and its end is that of the run
+    #[arg(long, value_name = "CMD")]
+    pub client: Option<String>,
+    /// Shell command that is run again and again until it ends with status 0: then the server is
+    /// ready, and the client is begun [default: at once]
+    #[arg(long, value_name = "CMD", requires = "client")]
+    pub ready: Option<String>,
+    /// Seconds within which the server must be ready
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, requires = "ready")]
+    pub ready_limit: f64,
+    /// Seconds after which a client is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0, requires = "client")]
+    pub client_limit: f64,
 }
 
 /// Which state to show.

@@ -2,29 +2,9 @@
 
 use std::time::Duration;
 
-use clap::Args;
-
+use super::cli::ClientArgs;
 use super::setup::seconds;
 use crate::Usage;
-
-/// Who drives a server.
-#[derive(Debug, Args)]
-pub struct ClientArgs {
-    /// Shell command that drives the program, a server: what the command prints is acknowledged,
-    /// and its end is that of the run
-    #[arg(long, value_name = "CMD")]
-    pub client: Option<String>,
-    /// Shell command that is run again and again until it ends with status 0: then the server is
-    /// ready, and the client is begun [default: at once]
-    #[arg(long, value_name = "CMD", requires = "client")]
-    pub ready: Option<String>,
-    /// Seconds within which the server must be ready
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, requires = "ready")]
-    pub ready_limit: f64,
-    /// Seconds after which a client is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 600.0, requires = "client")]
-    pub client_limit: f64,
-}
 
 /// What drives a server.
 #[derive(Debug, Clone)]
@@ -46,10 +26,10 @@ pub struct ReadyPlan {
     pub limit: Duration,
 }
 
-impl ClientArgs {
+impl ClientPlan {
     /// What was asked for; `None`: the program is no server.
-    pub fn plan(&self) -> Result<Option<ClientPlan>, Usage> {
-        let Some(client) = &self.client else { return Ok(None) };
+    pub fn of(args: &ClientArgs) -> Result<Option<ClientPlan>, Usage> {
+        let Some(client) = &args.client else { return Ok(None) };
         let command = |option: &str, command: &String| {
             if command.trim().is_empty() {
                 usage!("{option}: the command is empty");
@@ -60,14 +40,14 @@ impl ClientArgs {
             Duration::ZERO => usage!("{option} 0: there would be no time for it"),
             limit => Ok(limit),
         };
-        let ready_limit = limit("--ready-limit", self.ready_limit)?;
-        let ready = self
+        let ready_limit = limit("--ready-limit", args.ready_limit)?;
+        let ready = args
             .ready
             .as_ref()
             .map(|ready| Ok(ReadyPlan { command: command("--ready", ready)?, limit: ready_limit }));
         Ok(Some(ClientPlan {
             command: command("--client", client)?,
-            limit: limit("--client-limit", self.client_limit)?,
+            limit: limit("--client-limit", args.client_limit)?,
             ready: ready.transpose()?,
         }))
     }

@@ -31,6 +31,7 @@ mod show;
 mod show_command;
 mod show_model;
 pub mod stops;
+mod watch;
 
 use std::io::Write;
 

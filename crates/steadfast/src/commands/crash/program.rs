@@ -2,74 +2,24 @@
 //! and recorded, then time goes on for a while.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{ChildStdout, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::client::ClientPlan;
 use super::control::ControlPlace;
 use super::ended::{ProgramEnd, RunEnd};
 use super::group::{Group, PAUSE};
 use super::output::OutputPipe;
-use super::printed::{AckLines, LineOutput};
+use super::printed::AckLines;
 use super::server::Server;
+use super::watch::{RunPlace, Watch};
 use crate::{Usage, terminal};
 
 /// How long its last lines are waited for, where something that it has started keeps the pipe.
 const LAST_LINES: Duration = Duration::from_secs(10);
-
-/// Where processes of a run work.
-#[derive(Clone, Copy)]
-pub struct RunPlace<'a> {
-    /// The mounted folder.
-    pub folder: &'a Path,
-    /// Where they are listened to.
-    pub control: Option<&'a ControlPlace>,
-}
-
-impl RunPlace<'_> {
-    /// A command that is told of it.
-    pub fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(found(name));
-        command
-            .current_dir(self.folder)
-            .env("STEADFAST_MOUNT", self.folder)
-            .env("PWD", self.folder)
-            .envs(self.control.map(ControlPlace::environment).into_iter().flatten());
-        command
-    }
-}
-
-/// What to run, and who gets its output.
-pub struct Watch<'a> {
-    /// The program and its arguments.
-    pub program: &'a [String],
-    /// What drives it, if it is a server.
-    pub client: Option<&'a ClientPlan>,
-    /// How long to go on after its end.
-    pub linger: Duration,
-    /// Gets what the program prints.
-    pub shown: LineOutput<'a>,
-    /// How often somebody has asked to stop.
-    pub stops: &'a AtomicUsize,
-    /// How many of these have stopped something: each stops one step.
-    pub answered: usize,
-    /// Lines of the program that were too many: neither shown nor recorded.
-    pub left_out: u64,
-    /// Called with the progress: a share (0 to 1), and what is done, in words.
-    pub progress: &'a dyn Fn(f64, &str),
-}
-
-impl Watch<'_> {
-    /// Whether somebody asks to stop the step that is under way.
-    pub fn is_asked(&self) -> bool {
-        self.stops.load(Ordering::Relaxed) > self.answered
-    }
-}
 
 /// Runs the program in `folder`, where it is told of the control socket, until it ends or somebody
 /// asks to stop, then lingers. Nothing of its group is left, also after an error, and nothing more
@@ -129,6 +79,8 @@ fn run_to_the_end(place: RunPlace<'_>, lines: &AckLines, watch: &mut Watch<'_>) 
         }
         std::thread::sleep(PAUSE);
     };
+    // A server whose end was its client's, too, has ended before it.
+    server.as_mut().map(Server::has_ended).transpose()?;
     let gone = Instant::now();
     // What it has printed is read to the end; who has inherited the pipe is not waited for.
     let end = Instant::now() + LAST_LINES;
@@ -163,16 +115,6 @@ fn run_to_the_end(place: RunPlace<'_>, lines: &AckLines, watch: &mut Watch<'_>) 
     Ok(RunEnd { program: ended_by_us.unwrap_or(ProgramEnd::By(status)), server })
 }
 
-/// A program named by a relative path is looked for where the caller is, not in the mount; if it is
-/// not there, the mount may have it.
-fn found(name: &str) -> PathBuf {
-    let path = Path::new(name);
-    match path.canonicalize() {
-        Ok(absolute) if name.contains('/') => absolute,
-        _ => path.to_owned(),
-    }
-}
-
 fn reader(out: ChildStdout, lines: AckLines) -> Result<std::thread::JoinHandle<()>> {
     let pipe = Arc::new(OutputPipe::new(out).context("the program's output")?);
     lines.come_from(&pipe);
@@ -184,8 +126,12 @@ fn reader(out: ChildStdout, lines: AckLines) -> Result<std::thread::JoinHandle<(
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::atomic::AtomicUsize;
+
     use steadfast_devices::filter::record::RecordLog;
 
+    use super::super::printed::LineOutput;
     use super::*;
 
     fn watched(program: &str, stops: usize, answered: usize) -> (Result<RunEnd>, usize) {

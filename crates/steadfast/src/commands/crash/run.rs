@@ -26,11 +26,11 @@ use super::kernel;
 use super::models;
 use super::own::{self, OwnRun};
 use super::printed::LineOutput;
-use super::program::Watch;
 use super::reactions::ReactionReport;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
+use super::watch::Watch;
 use crate::CommandEnd as Exit;
 use crate::commands::whole_file;
 use crate::document;
@@ -64,7 +64,7 @@ struct RecordedProgram {
 pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let setup = Setup::of(args)?;
     let judge = setup::judge(&args.judge)?;
-    let client = args.client.plan()?;
+    let client = ClientPlan::of(&args.client)?;
     let choice = setup::choice(&setup, args)?;
     let models = models::asked(args)?;
     let linger = setup::seconds("--linger", args.linger)?;

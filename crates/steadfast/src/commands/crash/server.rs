@@ -21,7 +21,7 @@ use super::client::{ClientPlan, ReadyPlan};
 use super::ended::{EndCause, ProgramEnd, SERVER_GRACE, ServerEnd, in_words};
 use super::group::{Group, PAUSE};
 use super::prepare::{last_line, printed};
-use super::program::{RunPlace, Watch};
+use super::watch::{RunPlace, Watch};
 use crate::{Usage, terminal};
 
 /// How long a client has to end whose server has failed.
@@ -121,7 +121,8 @@ impl<'a> Server<'a> {
             bail!("the client was not begun");
         }
         // One that goes to the background ends well.
-        let Some(failed) = self.look()?.then(|| self.group.failed()).transpose()?.flatten() else {
+        let Some(failed) = self.has_ended()?.then(|| self.group.failed()).transpose()?.flatten()
+        else {
             return Ok(());
         };
         self.show_last();
@@ -129,7 +130,7 @@ impl<'a> Server<'a> {
     }
 
     /// Whether it has ended by itself.
-    fn look(&mut self) -> Result<bool> {
+    pub fn has_ended(&mut self) -> Result<bool> {
         if self.gone.is_none() && self.group.has_ended()? {
             self.gone = Some(Instant::now());
         }
@@ -141,7 +142,7 @@ impl<'a> Server<'a> {
         if begun.elapsed() >= self.client.limit {
             return Ok(Some(ProgramEnd::Late(self.client.limit)));
         }
-        if !self.look()? || self.group.failed()?.is_none() {
+        if !self.has_ended()? || self.group.failed()?.is_none() {
             return Ok(None);
         }
         let is_late = self.gone.is_some_and(|gone| gone.elapsed() >= WITHOUT_SERVER);
@@ -150,7 +151,7 @@ impl<'a> Server<'a> {
 
     /// Ends it; a signal to us ends the waiting.
     pub fn end(mut self, client_gone: Instant, watch: &Watch<'_>) -> Result<ServerEnd> {
-        let cause = if self.look()? {
+        let cause = if self.has_ended()? {
             match self.gone.is_some_and(|gone| gone < client_gone) {
                 true => EndCause::BeforeClient,
                 false => EndCause::AfterClient,
@@ -158,7 +159,7 @@ impl<'a> Server<'a> {
         } else {
             self.group.signal(Signal::TERM);
             let end = Instant::now() + SERVER_GRACE;
-            while !self.look()? && Instant::now() < end && !watch.is_asked() {
+            while !self.has_ended()? && Instant::now() < end && !watch.is_asked() {
                 std::thread::sleep(PAUSE);
             }
             if self.gone.is_some() { EndCause::Asked } else { EndCause::Killed }

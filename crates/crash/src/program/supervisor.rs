@@ -4,8 +4,8 @@
 //! A server that a judge leaves running, even in a session of its own, would keep its port, and
 //! its files, from the next judge. Two ways end it:
 //!
-//! * [`Namespaces::Own`]: the judge runs in a pid namespace, which the kernel empties when its first
-//!   process ends. Network and ipc namespaces come with it, so a fixed port is free in each.
+//! * [`Namespaces::Own`]: the judge runs in a pid namespace, which the kernel empties when its
+//!   first process ends. Network and ipc namespaces come with it: a fixed port is free in each.
 //! * [`Namespaces::Shared`]: the supervisor is the *subreaper* (prctl(2)) of all that the judge
 //!   starts: what has left its parents becomes a child of the supervisor, and is killed.
 //!

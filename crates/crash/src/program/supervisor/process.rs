@@ -20,8 +20,9 @@ use super::{ENDED, FAILED, Namespaces, namespaces};
 /// How long processes that were killed are waited for before it is looked again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Runs a judge as the arguments after [`SUPERVISE`](super::SUPERVISE) say, reports how it has ended, and ends.
-/// For a program that is started by [`Supervisor`](super::Supervisor), as the first thing it does.
+/// Runs a judge as the arguments after [`SUPERVISE`](super::SUPERVISE) say, reports how it has
+/// ended, and ends. For a program that is started by [`Supervisor`](super::Supervisor), as the
+/// first thing that it does.
 pub fn supervise(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = arguments.collect();
     let done = match &words[..] {

@@ -1,4 +1,4 @@
-//! A server that a client drives: started, waited for until it is ready, and ended after the client.
+//! A server that a client drives: started, waited for until it is ready, ended after the client.
 //!
 //! What it prints is no promise, and is not shown among the client's lines: logs are long. The last
 //! of it is kept, and shown where the server was not ready or ended too early. It is read all the

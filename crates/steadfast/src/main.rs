@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::FromArgMatches;
 use steadfast::FileSystem;
+use steadfast_crash::program::supervisor::{SUPERVISE, supervise};
 
 use cli::{Cli, Command, Lab};
 use commands::{
@@ -37,6 +38,10 @@ pub use outcome::{CommandEnd, Unsupported, Usage};
 use terminal::{Contents, Harmless};
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|first| first == SUPERVISE) {
+        return supervise(words);
+    }
     take_file_size_limit_as_error();
     let command = pages::command();
     let mut commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();

@@ -17,6 +17,8 @@ mod examples;
 mod failing;
 #[path = "crash/helpers.rs"]
 mod helpers;
+#[path = "crash/judged.rs"]
+mod judged;
 #[path = "crash/kernel.rs"]
 mod kernel;
 #[path = "crash/kinds.rs"]
@@ -31,6 +33,8 @@ mod refused;
 mod replaced;
 #[path = "crash/scenario.rs"]
 mod scenario;
+#[path = "crash/servers.rs"]
+mod servers;
 #[path = "crash/several.rs"]
 mod several;
 #[path = "crash/sqlite.rs"]

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::fs::{File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use steadfast_devices::store::{Digest, Store};
 
 use super::Tree;
+use super::supervisor::{JudgeCommand, Supervisor};
 
 /// Bytes of the command's output that are kept.
 const OUTPUT_KEPT: u64 = 64 << 10;
@@ -76,8 +76,10 @@ pub struct Command {
     pub command: String,
     /// Beside ending with status 0 it must print this, blanks at both ends aside.
     pub prints: Option<String>,
-    /// After so long it is killed, with everything that it has started in its process group.
+    /// After so long it is killed.
     pub limit: Duration,
+    /// Runs it, and ends what it has started and left.
+    pub supervisor: Supervisor,
 }
 
 /// What a judge said.
@@ -110,7 +112,7 @@ impl Command {
     /// Judges a tree.
     ///
     /// # Errors
-    /// The tree cannot be written or the shell not started: this says nothing of the tree.
+    /// The tree cannot be written or the command not run: this says nothing of the tree.
     pub fn judge(&self, tree: &Tree, printed: &[u8]) -> io::Result<Judgement> {
         let folder = scratch()?;
         // A judge may become another user, as a server must that does not run as root.
@@ -119,18 +121,14 @@ impl Command {
         std::fs::create_dir(at("tree"))?;
         tree.write_to(&at("tree"))?;
         std::fs::write(at("printed"), printed)?;
-        let output = File::create_new(at("output"))?;
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", &self.command])
-            .current_dir(at("tree"))
-            .env("STEADFAST_TREE", at("tree"))
-            .env("STEADFAST_PRINTED", at("printed"))
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(0)
-            .spawn()?;
-        let ended = self.wait(&mut child)?;
+        let (in_tree, printed) = (at("tree"), at("printed"));
+        let ended = self.supervisor.run(JudgeCommand {
+            command: &self.command,
+            folder: &in_tree,
+            environment: &[("STEADFAST_TREE", &in_tree), ("STEADFAST_PRINTED", &printed)],
+            output: File::create_new(at("output"))?,
+            limit: self.limit,
+        })?;
         let mut text = Vec::new();
         File::open(at("output"))?.take(OUTPUT_KEPT).read_to_end(&mut text)?;
         let output = String::from_utf8_lossy(&text).trim().to_owned();
@@ -144,28 +142,6 @@ impl Command {
                 .map(|wanted| format!("was to print {:?}", wanted.trim())),
         };
         Ok(Judgement { bad, output })
-    }
-
-    /// Waits for the command's end; `None`: it took too long. Nothing of its group is left.
-    fn wait(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
-        let end = Instant::now() + self.limit;
-        let mut pause = Duration::from_micros(300);
-        let status = loop {
-            match child.try_wait()? {
-                Some(status) => break Some(status),
-                None if Instant::now() >= end => break None,
-                None => std::thread::sleep(pause),
-            }
-            pause = (pause * 2).min(Duration::from_millis(10));
-        };
-        // OK to ignore: mostly nobody is left.
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        if status.is_none() {
-            child.wait()?;
-        }
-        Ok(status)
     }
 }
 
@@ -201,13 +177,6 @@ mod tests {
         Tree::read(&HostFs::open(folder.path()).unwrap()).unwrap()
     }
 
-    fn judge(command: &str, prints: Option<&str>, limit: f64) -> Judgement {
-        let limit = Duration::from_secs_f64(limit);
-        let prints = prints.map(str::to_owned);
-        let command = Command { command: command.into(), prints, limit };
-        command.judge(&tree(), b"one\ntwo\n").unwrap()
-    }
-
     #[test]
     fn a_tree_is_asked_about_once() {
         struct Counts(Mutex<u32>);
@@ -234,27 +203,5 @@ mod tests {
         assert_eq!(said, ["1", "1", "2", "3", "3"]);
         // What could not be asked is not kept.
         assert_eq!((ask(&some, b""), ask(&some, b""), *counts.0.lock().unwrap()), (None, None, 5));
-    }
-
-    #[test]
-    fn status_and_output_decide() {
-        assert_eq!(judge("grep -q text config", None, 60.0).bad, None);
-        let bad = judge("cat config; exit 3", None, 60.0);
-        assert_eq!(bad.summary().unwrap(), "the judge ended with status 3: text");
-        assert_eq!(judge("echo ok", Some("ok"), 60.0).bad, None);
-        let bad = judge("exit 3", None, 60.0).summary().unwrap();
-        assert_eq!(bad, "the judge ended with status 3 and printed nothing");
-        let bad = judge("echo not ok", Some("ok"), 60.0).summary().unwrap();
-        assert_eq!(bad, "the judge was to print \"ok\": not ok");
-        let both = "cd /; test -f $STEADFAST_TREE/config && tail -n 1 $STEADFAST_PRINTED";
-        assert_eq!(judge(both, Some("two"), 60.0).bad, None);
-    }
-
-    #[test]
-    fn who_takes_too_long_is_killed_with_its_children() {
-        let before = Instant::now();
-        let slow = judge("sleep 600 & sleep 600", None, 0.2);
-        assert_eq!(slow.bad.unwrap(), "took longer than 0.2 s");
-        assert!(before.elapsed() < Duration::from_secs(300));
     }
 }

@@ -7,7 +7,7 @@
 //! * A [`System`] recovers from what a cut left; the next boot finds a [`Tree`].
 //! * A [`Command`] judges that tree, or code of this process ([`inside`], which also runs a
 //!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
-//!   which hold for all programs.
+//!   which hold for all programs. A command is run by a [`supervisor`].
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
 //!   state of each takes; [`shrink`](explore::Exploration::shrink) finds the writes that make a
 //!   state wrong, [`describe`] puts it into words.
@@ -34,6 +34,7 @@ mod reaction;
 mod recorded;
 pub mod rules;
 pub mod side_by_side;
+pub mod supervisor;
 mod unsynced;
 mod watched;
 

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::budget::Budget;
 use super::ci::args::ReportArgs;
 use super::devices::Disk;
+use super::judge_namespaces::JudgeNamespaces;
 
 /// The power cuts' commands.
 #[derive(Debug, Subcommand)]
@@ -29,6 +30,8 @@ Examples:
       --judge-prints ok -- ./app
   steadfast crash run --fs kernel-ext4:noauto_da_alloc,xfs,btrfs -- ./update
   steadfast crash run --stack nvram-journal:external -- ./update
+  steadfast crash run --client put-rows --ready 'curl -s localhost:8080' \\
+      --judge check-rows -- ./server --port 8080
 
 The first one finds that a cut can leave conf empty: the new file is not synced
 before it is renamed. With 'echo new > tmp; sync tmp; mv tmp conf' it finds
@@ -40,6 +43,13 @@ run by sh -c in each recovered tree (also in STEADFAST_TREE); the lines printed
 before the cut are in the file STEADFAST_PRINTED. Status 0 says that the tree is
 good. Without a judge, what all programs may expect is judged: what was synced
 is there, what was renamed over a file is whole, the file system is undamaged.
+
+With --client the program is a server: once it is ready (--ready) the client is
+run, in the same folder, and what the client prints are the promises. When the
+client has ended, the server is sent SIGTERM, after --linger. A judge may start
+the server on the recovered tree: nothing that a judge leaves running outlives
+it, and in namespaces of its own (--judge-namespaces) each judge has all ports
+to itself.
 
 A program, or its test, may say more at the socket STEADFAST_CONTROL, a line
 each: 'mark TEXT' (a promise), 'cut' (cut here, densely), 'begin' and 'end' (of
@@ -104,7 +114,7 @@ pub struct CrashRun {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// States that are recovered and judged at the same time; 1 for a judge that needs something of
-    /// which there is one, as a fixed port [default: one a processor; the kernel's 1]
+    /// which there is one, as a file outside of its tree [default: one a processor; the kernel's 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub jobs: Option<u64>,
     /// How long states and models are explored, at about most (90s, 5m, 1h30m), after the program
@@ -120,6 +130,8 @@ pub struct CrashRun {
     pub ignore_status: bool,
     #[command(flatten)]
     pub judge: JudgeArgs,
+    #[command(flatten)]
+    pub client: ClientArgs,
     /// Shell command that is run in the mounted folder before recording begins
     #[arg(long, value_name = "CMD")]
     pub setup: Option<String>,
@@ -132,7 +144,7 @@ pub struct CrashRun {
     pub json: bool,
     #[command(flatten)]
     pub reports: ReportArgs,
-    /// The program and its arguments
+    /// The program and its arguments; with --client, the server
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -154,6 +166,29 @@ pub struct JudgeArgs {
     /// Seconds after which a judge is killed
     #[arg(long = "judge-limit", value_name = "SECONDS", default_value_t = 60.0)]
     pub limit: f64,
+    /// Run each judge in pid, network (loopback alone), ipc and mount namespaces of its own: auto
+    /// (where this machine lets us), always, never (for one that needs the network)
+    #[arg(long = "judge-namespaces", value_name = "WHEN", default_value = "auto")]
+    pub namespaces: JudgeNamespaces,
+}
+
+/// Who drives a server.
+#[derive(Debug, Args)]
+pub struct ClientArgs {
+    /// Shell command that drives the program, a server: what the command prints is acknowledged,
+    /// and its end is that of the run
+    #[arg(long, value_name = "CMD")]
+    pub client: Option<String>,
+    /// Shell command that is run again and again until it ends with status 0: then the server is
+    /// ready, and the client is begun [default: at once]
+    #[arg(long, value_name = "CMD", requires = "client")]
+    pub ready: Option<String>,
+    /// Seconds within which the server must be ready
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, requires = "ready")]
+    pub ready_limit: f64,
+    /// Seconds after which a client is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0, requires = "client")]
+    pub client_limit: f64,
 }
 
 /// Which state to show.

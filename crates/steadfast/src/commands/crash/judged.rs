@@ -12,11 +12,11 @@ use steadfast_crash::program::{AskedOnce, Command, Judges, ProgramRun, file};
 
 use super::ci::findings::{Finding, Sources};
 use super::cli::CrashRun;
+use super::ended::RunEnd;
 use super::explored::{ExplorationOutcome, Explorer};
 use super::failures::not_judged;
 use super::file_systems;
 use super::own::OwnRun;
-use super::program::ProgramEnd;
 use super::reactions::ReactionReport;
 use super::setup::{self, Fs, Setup};
 use crate::commands::whole_file;
@@ -55,8 +55,8 @@ pub struct JudgedRun<'a> {
     pub setup: &'a Setup,
     /// The recording.
     pub run: ProgramRun,
-    /// How the program ended.
-    pub ended: ProgramEnd,
+    /// How the program ended, or a server and its client.
+    pub ended: RunEnd,
     /// What its states and calls show.
     pub explored: ExplorationOutcome,
     /// What the judge has against the tree that the program left, without any cut.
@@ -85,6 +85,7 @@ impl RecordedProgram {
         let by_lines = judge.is_some();
         run.about.extend(setup::about_choice(&choice, by_lines));
         run.about.insert("program".into(), args.program.join(" "));
+        run.about.extend(args.client.client.iter().map(|client| ("client".into(), client.clone())));
         // Where it cannot be written the run is judged all the same: that may take long to do
         // again.
         let path =
@@ -146,13 +147,8 @@ impl JudgedRun<'_> {
     /// How the program failed, if it did: it may not have done what was to be tested. One that was
     /// stopped, or whose calls were made to fail, may end as it likes.
     pub fn has_failed(&self) -> Option<String> {
-        let is_forced = || self.run.calls.iter().any(|call| call.injected.is_some());
-        match self.ended {
-            ProgramEnd::By(status) if !status.success() && !is_forced() => {
-                Some(format!("the program {}", self.ended.in_words()))
-            }
-            _ => None,
-        }
+        let is_forced = self.run.calls.iter().any(|call| call.injected.is_some());
+        self.ended.failed().filter(|_| !is_forced)
     }
 
     /// Keeps the recording aside if nobody has asked for it, and something new was found.

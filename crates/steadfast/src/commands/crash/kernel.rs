@@ -15,9 +15,10 @@ use super::devices::Disk;
 use super::own::OwnRun;
 use super::prepare::run_setup;
 use super::printed::AckLines;
-use super::program::{self, Watch};
+use super::program;
 use super::served::ServedFolder;
 use super::setup::Setup;
+use super::watch::Watch;
 use crate::{Unsupported, Usage, terminal};
 
 /// Mount options of the kernel's file systems that change how data get to the disk, and what is

@@ -19,11 +19,13 @@ use steadfast_setup::Blocks;
 use steadfast_vfs::FileSystem;
 
 use super::control::{ControlPlace, RunControl};
+use super::ended::RunEnd;
 use super::prepare::run_setup;
 use super::printed::AckLines;
-use super::program::{self, ProgramEnd, Watch};
+use super::program;
 use super::served::ServedFolder;
 use super::setup::Setup;
+use super::watch::Watch;
 use crate::cli::FsKind;
 use crate::setup_error::to_anyhow;
 
@@ -34,7 +36,7 @@ pub struct OwnRun {
     /// The files at its end, without any cut.
     pub tree: Result<Tree, NoTree>,
     /// How the program ended.
-    pub ended: ProgramEnd,
+    pub ended: RunEnd,
     /// Failures that were asked for and whose calls never came, in words.
     pub never_came: Vec<String>,
 }

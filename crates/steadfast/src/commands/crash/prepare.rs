@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
 
-use super::program::{Group, PAUSE};
+use super::group::{Group, PAUSE};
 use crate::{Usage, terminal};
 
 /// So many bytes of each of its outputs are shown.
@@ -55,14 +55,19 @@ pub fn run_setup(command: &str, folder: &Path, stops: &AtomicUsize) -> Result<()
     if status.success() {
         return Ok(());
     }
-    let last = [&errors, &out].into_iter();
-    let last = last.filter_map(|text| text.lines().rfind(|line| !line.trim().is_empty())).next();
-    let last = last.map_or("it printed nothing", str::trim);
+    let last = last_line(&errors, &out);
     bail!(Usage(format!("--setup: {command:?} failed, {status}: {last}")))
 }
 
+/// What a command said last, of its errors or else of its output.
+pub fn last_line<'a>(errors: &'a str, out: &'a str) -> &'a str {
+    let mut last = [errors, out].into_iter();
+    let last = last.find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
+    last.map_or("it printed nothing", str::trim)
+}
+
 /// What was printed: of much the end, which says what went wrong.
-fn printed(mut file: File) -> Result<String> {
+pub fn printed(mut file: File) -> Result<String> {
     let left_out = file.metadata()?.len().saturating_sub(PRINTED_MAX);
     file.seek(SeekFrom::Start(left_out))?;
     let mut text = Vec::new();

@@ -1,74 +1,25 @@
-//! Running the program: what it prints is shown and recorded, then time goes on for a while.
+//! Running the program, or a server and its client: what the program or the client prints is shown
+//! and recorded, then time goes on for a while.
 
 use std::io::IsTerminal;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{ChildStdout, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::control::ControlPlace;
+use super::ended::{ProgramEnd, RunEnd};
+use super::group::{Group, PAUSE};
 use super::output::OutputPipe;
-use super::printed::{AckLines, LineOutput};
+use super::printed::AckLines;
+use super::server::Server;
+use super::watch::{RunPlace, Watch};
 use crate::{Usage, terminal};
 
-/// How long a program is waited for that was asked to end.
-const GRACE: Duration = Duration::from_secs(2);
 /// How long its last lines are waited for, where something that it has started keeps the pipe.
 const LAST_LINES: Duration = Duration::from_secs(10);
-/// How often a process is looked after.
-pub const PAUSE: Duration = Duration::from_millis(5);
-
-/// How the program ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProgramEnd {
-    /// By itself.
-    By(ExitStatus),
-    /// Ctrl-C.
-    Interrupted,
-}
-
-impl ProgramEnd {
-    /// After "the program".
-    pub fn in_words(&self) -> String {
-        match self {
-            ProgramEnd::By(status) => match status.code() {
-                Some(code) => format!("ended with status {code}"),
-                None => format!("ended: {status}"),
-            },
-            ProgramEnd::Interrupted => "was stopped".into(),
-        }
-    }
-}
-
-/// What to run, and who gets its output.
-pub struct Watch<'a> {
-    /// The program and its arguments.
-    pub program: &'a [String],
-    /// How long to go on after its end.
-    pub linger: Duration,
-    /// Gets what the program prints.
-    pub shown: LineOutput<'a>,
-    /// How often somebody has asked to stop.
-    pub stops: &'a AtomicUsize,
-    /// How many of these have stopped something: each stops one step.
-    pub answered: usize,
-    /// Lines of the program that were too many: neither shown nor recorded.
-    pub left_out: u64,
-    /// Called with the progress: a share (0 to 1), and what is done, in words.
-    pub progress: &'a dyn Fn(f64, &str),
-}
-
-impl Watch<'_> {
-    /// Whether somebody asks to stop the step that is under way.
-    fn is_asked(&self) -> bool {
-        self.stops.load(Ordering::Relaxed) > self.answered
-    }
-}
 
 /// Runs the program in `folder`, where it is told of the control socket, until it ends or somebody
 /// asks to stop, then lingers. Nothing of its group is left, also after an error, and nothing more
@@ -78,8 +29,8 @@ pub fn run(
     lines: &AckLines,
     control: Option<&ControlPlace>,
     watch: &mut Watch<'_>,
-) -> Result<ProgramEnd> {
-    let ended = run_to_the_end(folder, lines, control, watch);
+) -> Result<RunEnd> {
+    let ended = run_to_the_end(RunPlace { folder, control }, lines, watch);
     lines.end();
     watch.left_out = lines.left_out();
     match watch.left_out {
@@ -93,44 +44,44 @@ pub fn run(
     ended
 }
 
-fn run_to_the_end(
-    folder: &Path,
-    lines: &AckLines,
-    control: Option<&ControlPlace>,
-    watch: &mut Watch<'_>,
-) -> Result<ProgramEnd> {
+fn run_to_the_end(place: RunPlace<'_>, lines: &AckLines, watch: &mut Watch<'_>) -> Result<RunEnd> {
     if watch.is_asked() {
         bail!("the program was not begun");
     }
-    let (name, arguments) = watch.program.split_first().context("no program")?;
+    let mut server = watch.client.map(|client| Server::ready(place, client, watch)).transpose()?;
+    let client = watch.client.map(|client| ["sh", "-c", &client.command].map(str::to_owned));
+    let words = client.as_ref().map_or(watch.program, |words| words);
+    let (name, arguments) = words.split_first().context("no program")?;
     // It may ask the terminal for nothing: it is in a group of its own, to be ended as a whole.
     let stdin = std::io::stdin();
     let stdin = if stdin.is_terminal() { Stdio::null() } else { Stdio::inherit() };
-    let mut command = Command::new(found(name));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .env("STEADFAST_MOUNT", folder)
-        .env("PWD", folder)
-        .envs(control.map(ControlPlace::environment).into_iter().flatten())
-        .stdin(stdin)
-        .stdout(Stdio::piped());
+    let mut command = place.command(name);
+    command.args(arguments).stdin(stdin).stdout(Stdio::piped());
     let mut group = Group::start(&mut command).map_err(|e| Usage(format!("{name}: {e}")))?;
-    let out = group.child.stdout.take();
+    let out = group.stdout();
     let reading = out.map(|out| reader(out, lines.clone())).transpose()?;
-    let interrupted = loop {
+    let begun = Instant::now();
+    let ended_by_us = loop {
         lines.show(&mut watch.shown)?;
         (watch.progress)(0.0, "running the program");
         if group.has_ended()? {
-            break false;
+            break None;
         }
+        let overdue = server.as_mut().map(|server| server.ends_client(begun)).transpose()?;
         if watch.is_asked() {
             watch.answered += 1;
             group.stop()?;
-            break true;
+            break Some(ProgramEnd::Interrupted);
+        }
+        if let Some(why) = overdue.flatten() {
+            group.stop()?;
+            break Some(why);
         }
         std::thread::sleep(PAUSE);
     };
+    // A server whose end was its client's, too, has ended before it.
+    server.as_mut().map(Server::has_ended).transpose()?;
+    let gone = Instant::now();
     // What it has printed is read to the end; who has inherited the pipe is not waited for.
     let end = Instant::now() + LAST_LINES;
     let unread = || reading.as_ref().is_some_and(|thread| !thread.is_finished());
@@ -147,6 +98,7 @@ fn run_to_the_end(
     lines.end();
     // What it has left running must not keep the mount.
     let status = group.end()?;
+    let server = server.map(|server| server.end(gone, watch)).transpose()?;
     // Who reads slowly is waited for; a signal ends that.
     let left = loop {
         let left = lines.show(&mut watch.shown)?;
@@ -160,86 +112,7 @@ fn run_to_the_end(
         terminal::note(&format!("note: nobody reads: {count} of the program's are not shown"));
     }
     watch.answered += usize::from(watch.is_asked());
-    Ok(if interrupted { ProgramEnd::Interrupted } else { ProgramEnd::By(status) })
-}
-
-/// A program named by a relative path is looked for where the caller is, not in the mount; if it is
-/// not there, the mount may have it.
-fn found(name: &str) -> PathBuf {
-    let path = Path::new(name);
-    match path.canonicalize() {
-        Ok(absolute) if name.contains('/') => absolute,
-        _ => path.to_owned(),
-    }
-}
-
-/// A process with all that it starts and that does not leave its group of processes. Dropping it
-/// kills the group: whatever becomes of who has started it, nothing is left.
-pub struct Group {
-    child: Child,
-    /// It is buried, and its number may be another's.
-    is_gone: bool,
-}
-
-impl Group {
-    /// Starts the command as the first of a group of its own.
-    pub fn start(command: &mut Command) -> std::io::Result<Group> {
-        Ok(Group { child: command.process_group(0).spawn()?, is_gone: false })
-    }
-
-    /// Ctrl-C is handed on to the group; it gets a moment, then it is killed.
-    pub fn stop(&self) -> Result<()> {
-        self.signal(Signal::INT);
-        let end = Instant::now() + GRACE;
-        while Instant::now() < end {
-            if self.has_ended()? {
-                return Ok(());
-            }
-            std::thread::sleep(PAUSE);
-        }
-        self.signal(Signal::KILL);
-        Ok(())
-    }
-
-    /// Whether the first process has ended. It is not buried yet: its number stays that of its
-    /// group.
-    pub fn has_ended(&self) -> Result<bool> {
-        let Some(pid) = self.number() else { return Ok(true) };
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Ok(waitid(WaitId::Pid(pid), look).context("looking after the program")?.is_some())
-    }
-
-    /// Kills what is left of the group; how the first process has ended.
-    pub fn end(mut self) -> std::io::Result<ExitStatus> {
-        self.kill()
-    }
-
-    fn kill(&mut self) -> std::io::Result<ExitStatus> {
-        self.signal(Signal::KILL);
-        let status = self.child.wait();
-        self.is_gone = true;
-        status
-    }
-
-    fn number(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.number() {
-            // OK to ignore: mostly nobody is left.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if !self.is_gone {
-            // OK to ignore: there is another error already.
-            let _ = self.kill();
-        }
-    }
+    Ok(RunEnd { program: ended_by_us.unwrap_or(ProgramEnd::By(status)), server })
 }
 
 fn reader(out: ChildStdout, lines: AckLines) -> Result<std::thread::JoinHandle<()>> {
@@ -253,15 +126,20 @@ fn reader(out: ChildStdout, lines: AckLines) -> Result<std::thread::JoinHandle<(
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::atomic::AtomicUsize;
+
     use steadfast_devices::filter::record::RecordLog;
 
+    use super::super::printed::LineOutput;
     use super::*;
 
-    fn watched(program: &str, stops: usize, answered: usize) -> (Result<ProgramEnd>, usize) {
+    fn watched(program: &str, stops: usize, answered: usize) -> (Result<RunEnd>, usize) {
         let program = ["sh", "-c", program].map(str::to_owned);
         let (stops, log, mut out) = (AtomicUsize::new(stops), RecordLog::new(), Vec::new());
         let mut watch = Watch {
             program: &program,
+            client: None,
             linger: Duration::ZERO,
             shown: LineOutput::new(&mut out, None),
             stops: &stops,
@@ -282,7 +160,7 @@ mod tests {
         command.args(["-c", "while echo y; do sleep 0.01; done"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut group = Group::start(&mut command).unwrap();
-        let reading = reader(group.child.stdout.take().unwrap(), lines.clone()).unwrap();
+        let reading = reader(group.stdout().unwrap(), lines.clone()).unwrap();
         while lines.lines().len() < 2 {
             std::thread::sleep(PAUSE);
         }
@@ -303,7 +181,7 @@ mod tests {
         let (ended, _) = watched("sleep 600", 1, 0);
         assert!(ended.unwrap_err().to_string().contains("was not begun"));
         let (ended, answered) = watched("exit 0", 1, 1);
-        assert!(matches!(ended.unwrap(), ProgramEnd::By(status) if status.success()));
+        assert!(matches!(ended.unwrap().program, ProgramEnd::By(status) if status.success()));
         assert_eq!(answered, 1);
     }
 }

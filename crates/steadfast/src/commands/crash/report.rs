@@ -161,7 +161,9 @@ fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Re
     let outcome = &explored.outcome;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
-    writeln!(out, "          the program {}", ended.in_words())?;
+    for line in ended.lines() {
+        writeln!(out, "          {line}")?;
+    }
     let stopped = if of.is_partial() { " (stopped early)" } else { "" };
     writeln!(
         out,

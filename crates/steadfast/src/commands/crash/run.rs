@@ -17,6 +17,7 @@ use super::ci::ReportFiles;
 use super::ci::findings::merged;
 use super::ci::results::Results;
 use super::cli::CrashRun;
+use super::client::ClientPlan;
 use super::failures::not_judged;
 use super::file_systems::{self, SkippedFs};
 use super::judged::{JudgedRun, JudgingPlan, RecordedProgram};
@@ -24,10 +25,10 @@ use super::kernel;
 use super::models;
 use super::own;
 use super::printed::LineOutput;
-use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
+use super::watch::Watch;
 use crate::CommandEnd as Exit;
 use crate::document;
 use crate::terminal::{self, Harmless, Progress, UntilClosed};
@@ -36,6 +37,7 @@ use crate::terminal::{self, Harmless, Progress, UntilClosed};
 pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let (setups, mut skipped) = file_systems::of(args)?;
     let judge = setup::judge(&args.judge)?;
+    let client = ClientPlan::of(&args.client)?;
     for setup in &setups {
         setup::choice(setup, args)?;
     }
@@ -47,7 +49,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let mut runs = Vec::new();
     for (number, setup) in setups.iter().enumerate() {
         file_systems::say_begun(&setups, number);
-        let judged = match record(args, setup, linger, &stops, out) {
+        let judged = match record(args, setup, (client.as_ref(), linger), &stops, out) {
             // Whatever the signal has disturbed.
             Err(e) if stops.load(Ordering::Relaxed) > 0 && runs.is_empty() => {
                 let why = format!("stopped, nothing was judged: {}", terminal::with_causes(&e));
@@ -80,7 +82,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
 fn record(
     args: &CrashRun,
     setup: &Setup,
-    linger: Duration,
+    (client, linger): (Option<&ClientPlan>, Duration),
     stops: &AtomicUsize,
     out: &mut dyn Write,
 ) -> Result<RecordedProgram> {
@@ -100,6 +102,7 @@ fn record(
         if behind.is_terminal() { Box::new(Harmless::text(shown)) } else { Box::new(shown) };
     let mut watch = Watch {
         program: &args.program,
+        client,
         linger,
         shown: LineOutput::new(&mut *shown, Some(behind)),
         stops,

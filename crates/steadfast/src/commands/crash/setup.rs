@@ -298,7 +298,8 @@ pub fn judge(args: &JudgeArgs) -> Result<Option<Command>, Usage> {
     if limit.is_zero() {
         usage!("--judge-limit 0: no judge would ever end");
     }
-    Ok(Some(Command { command: command.clone(), prints: args.prints.clone(), limit }))
+    let supervisor = args.namespaces.supervisor()?;
+    Ok(Some(Command { command: command.clone(), prints: args.prints.clone(), limit, supervisor }))
 }
 
 /// A time of the command line: up to a day.

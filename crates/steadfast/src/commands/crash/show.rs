@@ -108,7 +108,13 @@ impl Judges for UnprivilegedJudge {
 
 fn about(setup: &Setup, run: &ProgramRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let program = run.about.get("program").map_or("?", String::as_str);
-    writeln!(out, "program   {}", shown(program.as_bytes()))?;
+    let program = shown(program.as_bytes());
+    match run.about.get("client") {
+        None => writeln!(out, "program   {program}")?,
+        Some(client) => {
+            writeln!(out, "server    {program}\nclient    {}", shown(client.as_bytes()))?;
+        }
+    }
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
     let (choice, by_lines) = setup::choice_from(&run.about).map_err(|e| anyhow!(e))?;
@@ -130,7 +136,8 @@ fn print_cut(setup: &Setup, run: &ProgramRun, state: &State, out: &mut dyn Write
         since(run, state.cut.at)
     )?;
     let printed = run.printed_before(state.cut.tick);
-    writeln!(out, "The program had printed {printed} of its {} lines.", run.lines.len())?;
+    let who = if run.about.contains_key("client") { "client" } else { "program" };
+    writeln!(out, "The {who} had printed {printed} of its {} lines.", run.lines.len())?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use steadfast_crash::persistence::Model;
 use steadfast_crash::program::Command;
+use steadfast_crash::program::supervisor::Namespaces;
 
 use super::setup::Fs;
 
@@ -33,7 +34,7 @@ pub fn show_command(
     if matches!(fs, Fs::Kernel(_)) {
         line.push_str(" --kernel");
     }
-    if let Some(Command { command, prints, limit }) = judge {
+    if let Some(Command { command, prints, limit, supervisor }) = judge {
         line.push_str(&format!(" --judge {}", quoted(command)));
         if let Some(prints) = prints {
             line.push_str(&format!(" --judge-prints {}", quoted(prints)));
@@ -41,12 +42,17 @@ pub fn show_command(
         if *limit != Duration::from_secs(60) {
             line.push_str(&format!(" --judge-limit {}", limit.as_secs_f64()));
         }
+        // As it was judged, on another machine, too.
+        if supervisor.namespaces() == Namespaces::Shared {
+            line.push_str(" --judge-namespaces never");
+        }
     }
     line
 }
 
 #[cfg(test)]
 mod tests {
+    use steadfast_crash::program::supervisor::Supervisor;
     use steadfast_peers::KernelFs;
 
     use super::*;
@@ -60,11 +66,12 @@ mod tests {
             command: "grep -q x config".into(),
             prints: Some("ok".into()),
             limit: Duration::from_secs(5),
+            supervisor: Supervisor::new("steadfast", Namespaces::Shared),
         };
         assert_eq!(
             show_command(Path::new("/tmp/r"), (7, None), Fs::Kernel(KernelFs::Xfs), Some(&judge)),
             "steadfast crash show /tmp/r --cut 7 --kernel --judge 'grep -q x config' \
-             --judge-prints ok --judge-limit 5"
+             --judge-prints ok --judge-limit 5 --judge-namespaces never"
         );
     }
 }

@@ -28,6 +28,8 @@ const HEAD: &str = "\
 pub struct TestedProgram {
     program: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     judge: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     judge_prints: Option<String>,
@@ -86,7 +88,7 @@ pub enum BaselineError {
 impl TestedProgram {
     /// What a run tests.
     pub fn of(
-        program: &[String],
+        (program, client): (&[String], Option<&str>),
         judge: Option<&Command>,
         setups: &[Setup],
         models: &[Model],
@@ -94,6 +96,7 @@ impl TestedProgram {
         let program: Vec<String> = program.iter().map(|word| quoted(word)).collect();
         TestedProgram {
             program: program.join(" "),
+            client: client.map(str::to_owned),
             judge: judge.map(|judge| judge.command.clone()),
             judge_prints: judge.and_then(|judge| judge.prints.clone()),
             file_system: setups.iter().map(Setup::in_words).collect::<Vec<_>>().join("; "),
@@ -107,6 +110,7 @@ impl TestedProgram {
             let none = || "none".to_owned();
             [
                 ("program", of.program.clone()),
+                ("client", of.client.clone().unwrap_or_else(none)),
                 ("judge", of.judge.clone().unwrap_or_else(none)),
                 ("--judge-prints", of.judge_prints.clone().unwrap_or_else(none)),
                 ("file system", of.file_system.clone()),

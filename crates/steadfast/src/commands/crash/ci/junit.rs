@@ -14,6 +14,9 @@ pub fn text(results: &Results<'_>) -> Result<String> {
     for part in &results.parts {
         let mut suite = TestSuite::new(harmless(&part.name));
         suite.add_property(Property::new("program", harmless(&results.program)));
+        if let Some(client) = results.run.about.get("client") {
+            suite.add_property(Property::new("client", harmless(client)));
+        }
         if let Some(path) = part.recording {
             suite.add_property(Property::new("recording", path.display().to_string()));
         }

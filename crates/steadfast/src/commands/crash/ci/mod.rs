@@ -84,7 +84,8 @@ impl ReportFiles {
                 usage!("{option} {}: {what}", path.display());
             }
         }
-        let tested = TestedProgram::of(&args.program, judge, setups, models);
+        let program = (&args.program[..], args.client.client.as_deref());
+        let tested = TestedProgram::of(program, judge, setups, models);
         let baseline = baseline.as_ref().map(|path| Baseline::read(path, &tested));
         let baseline = baseline.transpose().map_err(|e| Usage(e.to_string()))?;
         let annotations = args.reports.annotations.are_wanted();

@@ -91,6 +91,7 @@ fn of_run(report: &Report<'_>, number: usize, of: &JudgedRun<'_>) -> serde_json:
     let results = report.results;
     let JudgedRun { setup, run, ended, explored, .. } = of;
     let (outcome, totals) = (&explored.outcome, run.totals());
+    let is_program = ended.server.is_none();
     let of_states = results.findings.iter().filter_map(|finding| {
         let (first, states, show) = on_run(finding, number)?;
         Some(json!({
@@ -130,7 +131,11 @@ fn of_run(report: &Report<'_>, number: usize, of: &JudgedRun<'_>) -> serde_json:
             "writes": totals.writes,
             "bytes": totals.bytes,
             "flushes": totals.flushes,
-            "program": ended.in_words(),
+            "program": is_program.then(|| ended.program.in_words()),
+            "client": (!is_program).then(|| ended.program.in_words()),
+            "server": ended.server.as_ref().map(|server| {
+                json!({ "ended": server.in_words(), "printed_last": server.last })
+            }),
         },
         "cuts": outcome.cuts,
         "states": outcome.states,

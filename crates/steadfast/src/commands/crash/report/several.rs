@@ -131,7 +131,9 @@ fn table(report: &Report<'_>, findings: &[&Finding<'_>], out: &mut dyn Write) ->
     skipped(report, out)?;
     for run in report.runs {
         writeln!(out, "recorded  {}: {}", run.setup.in_words(), in_numbers(&run.run))?;
-        writeln!(out, "          the program {}", run.ended.in_words())?;
+        for line in run.ended.lines() {
+            writeln!(out, "          {line}")?;
+        }
         if let Some(why) = &run.without_cut {
             writeln!(out, "note      also without any cut {why}")?;
         }

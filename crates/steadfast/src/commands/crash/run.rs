@@ -15,6 +15,7 @@ use steadfast_crash::program::explore::Exploration;
 use steadfast_crash::program::{AskedOnce, Command, Judges, ProgramRun, file};
 use steadfast_crash::states::Choice;
 
+use super::budget::seconds;
 use super::ci::ReportFiles;
 use super::ci::findings::Sources;
 use super::ci::results::Results;
@@ -67,7 +68,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let client = ClientPlan::of(&args.client)?;
     let choice = setup::choice(&setup, args)?;
     let models = models::asked(args)?;
-    let linger = setup::seconds("--linger", args.linger)?;
+    let linger = seconds("--linger", args.linger)?;
     let files = ReportFiles::tried(args, &setup, judge.as_ref(), &models)?;
     let plan = RunPlan { args, setup, judge, client, choice, models, files };
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;

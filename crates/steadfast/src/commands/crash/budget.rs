@@ -1,8 +1,10 @@
-//! A budget of time for the exploration, and the clock that it runs by.
+//! A budget of time for the exploration, the clock that it runs by, and times of options.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
+
+use crate::Usage;
 
 /// How long states and models may be explored.
 #[derive(Debug, Clone)]
@@ -59,6 +61,14 @@ impl Spending {
     /// The share of it that is spent, 1 at its end.
     pub fn share(self) -> f64 {
         (self.begun.elapsed().as_secs_f64() / self.time.as_secs_f64()).min(1.0)
+    }
+}
+
+/// A time of the command line: up to a day.
+pub fn seconds(option: &str, value: f64) -> Result<Duration, Usage> {
+    match Duration::try_from_secs_f64(value) {
+        Ok(time) if time <= Duration::from_secs(86_400) => Ok(time),
+        _ => Err(Usage(format!("{option} {value}: seconds are needed, from 0 to 86400"))),
     }
 }
 

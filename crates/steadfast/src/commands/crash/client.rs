@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::budget::seconds;
 use super::cli::ClientArgs;
-use super::setup::seconds;
 use crate::Usage;
 
 /// What drives a server.

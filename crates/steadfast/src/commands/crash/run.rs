@@ -13,6 +13,7 @@ use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::Exploration;
 use steadfast_crash::program::{Command, Judges, ProgramRun};
 
+use super::budget::seconds;
 use super::ci::ReportFiles;
 use super::ci::findings::merged;
 use super::ci::results::Results;
@@ -42,7 +43,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         setup::choice(setup, args)?;
     }
     let models = models::asked(args)?;
-    let linger = setup::seconds("--linger", args.linger)?;
+    let linger = seconds("--linger", args.linger)?;
     let files = ReportFiles::tried(args, &setups, judge.as_ref(), &models)?;
     file_systems::say_skipped(&skipped);
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::{OnRam, RebootTarget, System};
@@ -16,6 +15,7 @@ use steadfast_lab::size;
 use steadfast_peers::KernelFs;
 use steadfast_vfs::options::choose;
 
+use super::budget::seconds;
 use super::cli::{CrashRun, JudgeArgs};
 use super::devices::{Disk, JournalMedium};
 use super::kernel;
@@ -300,14 +300,6 @@ pub fn judge(args: &JudgeArgs) -> Result<Option<Command>, Usage> {
     }
     let supervisor = args.namespaces.supervisor()?;
     Ok(Some(Command { command: command.clone(), prints: args.prints.clone(), limit, supervisor }))
-}
-
-/// A time of the command line: up to a day.
-pub fn seconds(option: &str, value: f64) -> Result<Duration, Usage> {
-    match Duration::try_from_secs_f64(value) {
-        Ok(time) if time <= Duration::from_secs(86_400) => Ok(time),
-        _ => Err(Usage(format!("{option} {value}: seconds are needed, from 0 to 86400"))),
-    }
 }
 
 /// Which cuts and states.

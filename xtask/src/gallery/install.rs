@@ -26,7 +26,10 @@ impl Place {
         let bin = self.folder.join("bin");
         let system = "/usr/local/sbin:/usr/sbin:/sbin";
         command.env("PATH", format!("{}:{path}:{system}", bin.display()));
-        command.env("PYTHONPATH", self.folder.join("python"));
+        let shared = self.scripts.parent().unwrap_or(&self.scripts);
+        let python = self.folder.join("python");
+        command.env("PYTHONPATH", format!("{}:{}", python.display(), shared.display()));
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("NODE_PATH", self.folder.join("node_modules"));
         command.env("GALLERY", &self.scripts).current_dir(&self.folder);
         command

@@ -7,10 +7,10 @@ const value = (n) => `${n} `.repeat(1000)
 const [word, setting] = process.argv.slice(2)
 
 async function main() {
-  const db = new ClassicLevel('db', { writeBufferSize: 16 << 10 })
+  const db = new ClassicLevel('db', { writeBufferSize: 8 << 10 })
   await db.open()
   if (word === 'write') {
-    for (let n = 1; n <= 25; n++) {
+    for (let n = 1; n <= 12; n++) {
       await db.put(String(n).padStart(4, '0'), value(n), { sync: setting === 'sync' })
       console.log(n)
     }

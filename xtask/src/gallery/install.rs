@@ -67,7 +67,8 @@ pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<Place> {
     if !from.pip.is_empty() && is_new(&place, "python", &from.pip)? {
         let mut pip = packages::command("pip3");
         pip.args(["install", "--quiet", "--disable-pip-version-check", "--upgrade", "--target"]);
-        done(pip.arg("python").args(&from.pip).current_dir(&place.folder))?;
+        pip.arg("python").args(&from.pip).env("PIP_ROOT_USER_ACTION", "ignore");
+        done(pip.current_dir(&place.folder))?;
     }
     if !from.npm.is_empty() && is_new(&place, "node_modules", &from.npm)? {
         let mut npm = packages::command("npm");
@@ -77,7 +78,8 @@ pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<Place> {
     let driver = place.folder.join("bin/driver");
     if from.go {
         let mut go = packages::command("go");
-        done(go.args(["build", "-o"]).arg(&driver).arg(".").current_dir(&place.scripts))?;
+        go.args(["build", "-trimpath", "-o"]).arg(&driver).arg(".");
+        done(go.current_dir(&place.scripts))?;
     }
     if from.cargo {
         let target = gallery.join("cargo");

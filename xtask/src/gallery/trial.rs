@@ -9,7 +9,7 @@ use super::install::Place;
 use super::program::{GalleryProgram, ProgramSetting};
 
 /// Time for exploring a setting, and its control, of which one finding is enough.
-const BUDGET: [&str; 2] = ["40s", "15s"];
+const BUDGET: [&str; 2] = if cfg!(test) { ["6s", "3s"] } else { ["40s", "15s"] };
 /// Longest that a run may take, with all that comes before the exploration.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -91,8 +91,43 @@ fn crash_run(
     if ended != "ended with status 0" {
         bail!("the program {ended}: {}", said.trim());
     }
+    if report["troubles"].as_array().is_some_and(|troubles| !troubles.is_empty()) {
+        bail!("not all could be judged: {}", report["troubles"]);
+    }
     if report["recorded"]["lines"] == 0 {
         bail!("the program has acknowledged nothing: {}", said.trim());
     }
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::install::install;
+    use super::super::program::GalleryProgram;
+    use super::*;
+
+    /// The program that the tests have built lies beside the folder of this one.
+    fn steadfast() -> Option<std::path::PathBuf> {
+        let own = std::env::current_exe().ok()?;
+        Some(own.parent()?.parent()?.join("steadfast")).filter(|program| program.is_file())
+    }
+
+    #[test]
+    fn sqlite_loses_nothing_and_without_its_syncs_it_does() {
+        let Some(steadfast) = steadfast().filter(|_| rustix::process::geteuid().is_root()) else {
+            println!("SKIPPED: needs root, and the program steadfast in target");
+            return;
+        };
+        let root = crate::root();
+        let mut all = GalleryProgram::all(&root.join(super::super::FOLDER)).unwrap();
+        let program = all.iter_mut().find(|program| program.folder == "sqlite").unwrap();
+        program.options =
+            ["--linger", "0.2", "--cuts", "40", "--model", "none"].map(str::to_owned).into();
+        let place = install(&root, program).unwrap();
+        let setting = program.setting.iter().find(|s| s.arguments == "delete extra all").unwrap();
+        let found = both(&place, &steadfast, program, setting).unwrap();
+        assert_eq!(found["run"]["bad_states"], 0, "{found:#}");
+        assert_ne!(found["control"]["bad_states"], 0, "{found:#}");
+        assert_eq!(found["run"]["recorded"]["lines"], 12, "{found:#}");
+    }
 }

@@ -5,6 +5,7 @@ one's number when it is acknowledged, and as `driver.py read SETTING KEPT`, whic
 """
 
 import sys
+import time
 
 COUNT = 25
 
@@ -16,10 +17,12 @@ def value(n):
 
 def main(write, read):
     """`write(setting)` yields the numbers acknowledged; `read()` the pairs that are left."""
-    word, setting, _ = sys.argv[1:]
+    word, setting, kept = sys.argv[1:]
     if word == "write":
         for n in write(setting):
             print(n, flush=True)
+            # What is not synced, the file system writes after seconds: then there is still more.
+            time.sleep(0.25 if kept == "some" else 0)
         return
     for n, left in read():
         print(n if left == value(n) else f"{n} with another value")

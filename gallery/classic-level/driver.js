@@ -4,7 +4,7 @@
 const { ClassicLevel } = require('classic-level')
 
 const value = (n) => `${n} `.repeat(1000)
-const [word, setting] = process.argv.slice(2)
+const [word, setting, kept] = process.argv.slice(2)
 
 async function main() {
   const db = new ClassicLevel('db', { writeBufferSize: 8 << 10 })
@@ -13,6 +13,8 @@ async function main() {
     for (let n = 1; n <= 12; n++) {
       await db.put(String(n).padStart(4, '0'), value(n), { sync: setting === 'sync' })
       console.log(n)
+      // What is not synced, the file system writes after seconds: then there is still more.
+      if (kept === 'some') await new Promise((done) => setTimeout(done, 500))
     }
   } else {
     for await (const [key, left] of db.iterator()) {

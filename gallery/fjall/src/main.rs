@@ -16,7 +16,7 @@ fn opened() -> fjall::Result<(Database, Keyspace)> {
     Ok((db, records))
 }
 
-fn write(setting: &str) -> fjall::Result<()> {
+fn write(setting: &str, is_slow: bool) -> fjall::Result<()> {
     let (db, records) = opened()?;
     for n in 1..=COUNT {
         records.insert(n.to_be_bytes(), value(n))?;
@@ -24,6 +24,9 @@ fn write(setting: &str) -> fjall::Result<()> {
             db.persist(PersistMode::SyncAll)?;
         }
         println!("{n}");
+        if is_slow {
+            std::thread::sleep(std::time::Duration::from_millis(250));
+        }
     }
     Ok(())
 }
@@ -40,7 +43,9 @@ fn read() -> fjall::Result<()> {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let done = if words[0] == "write" { write(&words[1]) } else { read() };
+    // What is not synced, the file system writes after seconds: then there is still more.
+    let is_slow = words[2] == "some";
+    let done = if words[0] == "write" { write(&words[1], is_slow) } else { read() };
     if let Err(error) = done {
         println!("{error}");
         std::process::exit(1);

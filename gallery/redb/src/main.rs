@@ -10,7 +10,7 @@ fn value(n: u64) -> Vec<u8> {
     format!("{n} ").repeat(1000).into_bytes()
 }
 
-fn write(mut db: Database, setting: &str) -> Result<(), redb::Error> {
+fn write(mut db: Database, setting: &str, is_slow: bool) -> Result<(), redb::Error> {
     for n in 1..=COUNT {
         let mut transaction = db.begin_write()?;
         if setting == "none" {
@@ -23,6 +23,9 @@ fn write(mut db: Database, setting: &str) -> Result<(), redb::Error> {
         }
         transaction.commit()?;
         println!("{n}");
+        if is_slow {
+            std::thread::sleep(std::time::Duration::from_millis(250));
+        }
     }
     db.compact()?;
     Ok(())
@@ -45,9 +48,11 @@ fn read(mut db: Database) -> Result<(), redb::Error> {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    // What is not synced, the file system writes after seconds: then there is still more.
+    let is_slow = words[2] == "some";
     let db = Database::create("db").map_err(redb::Error::from);
     let done = match words[0].as_str() {
-        "write" => db.and_then(|db| write(db, &words[1])),
+        "write" => db.and_then(|db| write(db, &words[1], is_slow)),
         _ => db.and_then(read),
     };
     if let Err(error) = done {

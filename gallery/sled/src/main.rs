@@ -7,7 +7,7 @@ fn value(n: u64) -> Vec<u8> {
     format!("{n} ").repeat(1000).into_bytes()
 }
 
-fn write(setting: &str) -> sled::Result<()> {
+fn write(setting: &str, is_slow: bool) -> sled::Result<()> {
     let db = sled::open("db")?;
     for n in 1..=COUNT {
         db.insert(n.to_be_bytes(), value(n))?;
@@ -15,6 +15,9 @@ fn write(setting: &str) -> sled::Result<()> {
             db.flush()?;
         }
         println!("{n}");
+        if is_slow {
+            std::thread::sleep(std::time::Duration::from_millis(250));
+        }
     }
     Ok(())
 }
@@ -31,7 +34,9 @@ fn read() -> sled::Result<()> {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let done = if words[0] == "write" { write(&words[1]) } else { read() };
+    // What is not synced, the file system writes after seconds: then there is still more.
+    let is_slow = words[2] == "some";
+    let done = if words[0] == "write" { write(&words[1], is_slow) } else { read() };
     if let Err(error) = done {
         println!("{error}");
         std::process::exit(1);

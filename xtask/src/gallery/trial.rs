@@ -9,7 +9,7 @@ use super::install::Place;
 use super::program::{GalleryProgram, ProgramSetting};
 
 /// Time for exploring a setting, and its control, of which one finding is enough.
-const BUDGET: [&str; 2] = if cfg!(test) { ["6s", "3s"] } else { ["40s", "15s"] };
+const BUDGET: [&str; 2] = if cfg!(test) { ["6s", "3s"] } else { ["30s", "20s"] };
 /// Longest that a run may take, with all that comes before the exploration.
 const LIMIT: Duration = Duration::from_secs(300);
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
@@ -18,14 +17,6 @@ func key(n int) []byte   { return []byte(fmt.Sprintf("%04d", n)) }
 func value(n int) []byte { return []byte(strings.Repeat(fmt.Sprintf("%d ", n), 1000)) }
 
 func main() {
-	// What is damaged may also be noticed by a panic, or by a fault in what is mapped.
-	debug.SetPanicOnFault(true)
-	defer func() {
-		if what := recover(); what != nil {
-			fmt.Println("panic:", what)
-			os.Exit(1)
-		}
-	}()
 	work := write
 	if os.Args[1] == "read" {
 		work = read

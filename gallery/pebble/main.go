@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/cockroachdb/pebble"
@@ -27,14 +26,6 @@ func (silent) Fatalf(format string, args ...interface{}) {
 }
 
 func main() {
-	// What is damaged may also be noticed by a panic, or by a fault in what is mapped.
-	debug.SetPanicOnFault(true)
-	defer func() {
-		if what := recover(); what != nil {
-			fmt.Println("panic:", what)
-			os.Exit(1)
-		}
-	}()
 	work := write
 	if os.Args[1] == "read" {
 		work = read

@@ -9,7 +9,7 @@ use super::program::GalleryProgram;
 use crate::{packages, step};
 
 /// Where a program is installed, and its environment.
-pub struct Place {
+pub struct ProgramPlace {
     /// The program's folder, with its scripts.
     scripts: PathBuf,
     /// What was installed; recordings are made here.
@@ -18,7 +18,7 @@ pub struct Place {
     pub without_sync: PathBuf,
 }
 
-impl Place {
+impl ProgramPlace {
     /// A command with the program's paths, in its place.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -44,9 +44,9 @@ impl Place {
 }
 
 /// Installs what is missing.
-pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<Place> {
+pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<ProgramPlace> {
     let gallery = root.join("target/gallery");
-    let place = Place {
+    let place = ProgramPlace {
         scripts: root.join(super::FOLDER).join(&program.folder),
         folder: gallery.join(&program.folder),
         without_sync: gallery.join("without_sync.so"),
@@ -92,7 +92,7 @@ pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<Place> {
 }
 
 /// Whether these packages are not what is installed; notes that they are.
-fn is_new(place: &Place, kind: &str, packages: &[String]) -> anyhow::Result<bool> {
+fn is_new(place: &ProgramPlace, kind: &str, packages: &[String]) -> anyhow::Result<bool> {
     let (note, wanted) = (place.folder.join(format!("{kind}.txt")), packages.join("\n"));
     let there = place.folder.join(kind).is_dir()
         && std::fs::read_to_string(&note).is_ok_and(|had| had == wanted);

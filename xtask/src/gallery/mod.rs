@@ -41,7 +41,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let all = GalleryProgram::all(&root.join(FOLDER))?;
     if let Some(what) = show {
         ensure!(names.is_empty(), "--show {what} is of all programs");
-        print!("{}", page::show(what, &page::kept(&all, &root.join(RESULTS))?)?);
+        print!("{}", page::show(what, &page::stored(&all, &root.join(RESULTS))?)?);
         return Ok(true);
     }
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|p| p.folder == **name)) {
@@ -56,7 +56,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     for program in chosen {
         good &= step::step(&program.name, || one(root, &steadfast, program));
     }
-    let faults = page::faults(&page::kept(&all, &root.join(RESULTS))?);
+    let faults = page::faults(&page::stored(&all, &root.join(RESULTS))?);
     for fault in &faults {
         println!("    {fault}");
     }

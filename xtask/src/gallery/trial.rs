@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::install::Place;
+use super::install::ProgramPlace;
 use super::program::{GalleryProgram, ProgramSetting};
 
 /// Time for exploring a setting, and its control, of which one finding is enough.
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs a setting and its control: what `steadfast crash run --json` reports of both.
 pub fn both(
-    place: &Place,
+    place: &ProgramPlace,
     steadfast: &std::path::Path,
     program: &GalleryProgram,
     setting: &ProgramSetting,
@@ -56,7 +56,7 @@ fn recording(arguments: &str, is_control: bool) -> String {
 }
 
 fn crash_run(
-    place: &Place,
+    place: &ProgramPlace,
     steadfast: &std::path::Path,
     program: &GalleryProgram,
     setting: &ProgramSetting,

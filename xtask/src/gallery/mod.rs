@@ -3,8 +3,8 @@
 //! Each folder of `gallery` is a program: how it is installed, what it promises, its settings, and
 //! the scripts that drive and judge it ([`program`]). Each setting is run twice by `steadfast crash
 //! run`: as it is, and as a control whose syncs do nothing. A setting of which nothing is found
-//! shows something only if its control is found: the page marks a zero of which that is not so. What
-//! the runs report is kept in gallery/results, and docs/gallery.md is made of that ([`page`]).
+//! shows something only if its control is found: the page marks a zero of which that is not so.
+//! What the runs report is kept in gallery/results, and docs/gallery.md is made of that ([`page`]).
 
 mod install;
 mod page;

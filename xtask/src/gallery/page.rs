@@ -90,10 +90,12 @@ by POSIX alone: states | wrong | control: wrong |
 
 /// Each thing that was found is a row.
 fn findings(kept: &StoredResults<'_>) -> String {
-    let mut rows = String::from(
-        "| program, setting | found | wrong states | what was seen | models that allow it | which promise \
-         it breaks |\n|---|---|--:|---|---|---|\n",
-    );
+    let head = "\
+| program, setting | found | wrong states | what was seen | models that allow it | \
+which promise it breaks |
+|---|---|--:|---|---|---|
+";
+    let mut rows = String::from(head);
     for SettingRow { program, setting, run, .. } in each(kept) {
         let name = format!("{}, {}", program.name, setting.name);
         // Said once, of all that was found of the setting.

@@ -1,7 +1,8 @@
 """What the drivers in Python have in common.
 
-A driver is called as `driver.py write SETTING KEPT`, which writes records 1 to COUNT and prints each
-one's number when it is acknowledged, and as `driver.py read SETTING KEPT`, which prints those left.
+A driver is called as `driver.py write SETTING KEPT`, which writes records 1 to COUNT and prints
+each one's number when it is acknowledged, and as `driver.py read SETTING KEPT`, which prints those
+that are left.
 """
 
 import sys

@@ -1,6 +1,6 @@
 // classic-level, which has LevelDB for node. The write buffer is small, so that there are
-// compactions. `driver.js write sync|default KEPT` prints what it has put, `driver.js read ...` what
-// is left.
+// compactions. `driver.js write sync|default KEPT` prints what it has put, `driver.js read ...`
+// what is left.
 const { ClassicLevel } = require('classic-level')
 
 const value = (n) => `${n} `.repeat(1000)

@@ -16,6 +16,7 @@ mod btt;
 mod conformance;
 mod deb;
 mod fuzz;
+mod gallery;
 mod guest;
 mod layers;
 mod metrics;
@@ -78,6 +79,14 @@ Usage: cargo xtask COMMAND
               --on KIND    steadfast (default), fuse2fs, kernel
               --options O  mount options, such as data=journal
               --filter S   only programs whose name contains S
+  gallery   real programs under power cuts, by the files in gallery/, as root:
+            installs what is missing, runs each setting and a control without
+            syncs, keeps what is reported in gallery/results and makes
+            docs/gallery.md of it
+              NAME...      only these, by their folders (default: all)
+              --on steadfast:PATH  a program that is there
+              --show T     prints a table of what is kept: settings, findings,
+                           versions
   bench fs  how fast mounted file systems are, side by side, as root
               --on KIND    as of conformance; the first is compared with the
                            others (default: steadfast, fuse2fs, kernel,
@@ -219,6 +228,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(&root(), rest),
         "stress" => stress::run(&root(), rest),
         "programs" => programs::run(&root(), rest),
+        "gallery" => gallery::run(&root(), rest),
         "bench" => bench::run(&root(), rest),
         "deb" => deb::run(&root(), rest),
         "btt" => no_more(rest).and_then(|()| btt::run(&root())),

@@ -45,11 +45,11 @@ pub fn install(extra: &[(&'static str, &'static str)]) -> anyhow::Result<bool> {
 }
 
 /// The same for these commands only.
-pub fn install_these(needed: &[(&'static str, &'static str)]) -> anyhow::Result<bool> {
+pub fn install_these(needed: &[(&str, &str)]) -> anyhow::Result<bool> {
     install_all(needed.iter().copied())
 }
 
-fn install_all(needed: impl Iterator<Item = (&'static str, &'static str)>) -> anyhow::Result<bool> {
+fn install_all<'a>(needed: impl Iterator<Item = (&'a str, &'a str)>) -> anyhow::Result<bool> {
     let missing = missing(needed);
     if missing.is_empty() {
         return Ok(true);

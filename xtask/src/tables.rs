@@ -98,6 +98,11 @@ pub fn check_quick(root: &Path) -> anyhow::Result<bool> {
     all(root, &TablesOptions { check: true, quick: true, built: true, ..TablesOptions::default() })
 }
 
+/// Makes those anew whose command contains `filter`, with programs that are built.
+pub fn remake(root: &Path, filter: &str) -> anyhow::Result<bool> {
+    all(root, &TablesOptions { built: true, filter: filter.into(), ..TablesOptions::default() })
+}
+
 fn all(root: &Path, asked: &TablesOptions) -> anyhow::Result<bool> {
     let build =
         || step::run(&mut step::cargo(root, &["build", "--quiet", "--package", "steadfast"]));

@@ -9,6 +9,8 @@ struct Kind<'a> {
     wrong: &'a str,
     right: &'a str,
     judge: &'a str,
+    /// How long it is watched after its end, in seconds.
+    linger: &'a str,
     /// What would help.
     helps: &'a str,
 }
@@ -22,7 +24,7 @@ fn check(name: &str, kind: &Kind<'_>) {
         let shell = if script.starts_with("import") { "python3" } else { "sh" };
         let script = lab.script("script", script);
         // By what POSIX promises alone: ours saves some of them.
-        let words = ["--linger", "0.3", "--cuts", "none", "--setup", kind.setup];
+        let words = ["--linger", kind.linger, "--cuts", "none", "--setup", kind.setup];
         let judge = ["--judge", kind.judge, "--", shell, &script];
         let (report, found) = lab.run(&[&words[..], &judge].concat());
         let findings = report["by_calls"]["findings"].as_array().unwrap();
@@ -48,6 +50,7 @@ fn a_rename_before_the_contents() {
         wrong: "echo new > t; mv t f",
         right: "echo new > t; sync t; mv t f",
         judge,
+        linger: "0.3",
         helps: "fsync of t before rename t to f",
     };
     check("rename", &kind);
@@ -68,6 +71,7 @@ fn names_that_are_made_again_and_again() {
         wrong: &wrong,
         right: &right,
         judge: "while read n; do test -s mail/$n || exit 1; done < \"$STEADFAST_PRINTED\"",
+        linger: "0.3",
         helps: "fsync of the folder mail after each change in it",
     };
     check("queue", &kind);
@@ -80,6 +84,7 @@ fn a_new_file_whose_folder_is_not_synced() {
         wrong: "echo new > f; sync f; echo saved",
         right: "echo new > f; sync f .; echo saved",
         judge: SAVED,
+        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'saved'",
     };
     check("create", &kind);
@@ -92,6 +97,7 @@ fn a_rename_whose_folder_is_not_synced() {
         wrong: "echo new > t; sync t; mv t f; echo saved",
         right: "echo new > t; sync t; mv t f; sync .; echo saved",
         judge: SAVED,
+        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'saved'",
     };
     check("rename, folder", &kind);
@@ -104,6 +110,7 @@ fn a_removal_whose_folder_is_not_synced() {
         wrong: "rm f; echo removed",
         right: "rm f; sync .; echo removed",
         judge: "grep -q removed \"$STEADFAST_PRINTED\" || exit 0; test ! -e f",
+        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'removed'",
     };
     check("unlink", &kind);
@@ -116,6 +123,7 @@ fn a_new_folder_whose_folder_is_not_synced() {
         wrong: "mkdir d; echo new > d/f; sync d/f d; echo saved",
         right: "mkdir d; echo new > d/f; sync d/f d .; echo saved",
         judge: "grep -q saved \"$STEADFAST_PRINTED\" || exit 0; test \"$(cat d/f)\" = new",
+        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'saved'",
     };
     check("mkdir", &kind);
@@ -129,6 +137,7 @@ fn a_file_that_is_cut_and_written_in_place() {
         wrong: "echo new > f; sync f; echo saved",
         right: "echo new > t; sync t; mv t f; sync .; echo saved",
         judge,
+        linger: "0.3",
         helps: "write a new file",
     };
     check("in place", &kind);
@@ -141,6 +150,7 @@ fn an_index_before_what_it_points_at() {
         wrong: "echo one >> log; echo 1 > t; sync t; mv t index; sync .",
         right: "echo one >> log; sync log; echo 1 > t; sync t; mv t index; sync .",
         judge: "test $(cat index) = 0 || test \"$(cat log)\" = one",
+        linger: "0.3",
         helps: "fsync of log before rename t to index",
     };
     check("index", &kind);
@@ -154,6 +164,7 @@ fn two_files_that_must_agree() {
         right: "mkdir v2; echo 2 > v2/a; echo 2 > v2/b; sync v2/a v2/b v2 .
                 ln -s v2 t; mv -T t now; sync .",
         judge: "cmp now/a now/b",
+        linger: "0.3",
         helps: "make the change with one rename",
     };
     check("two files", &kind);
@@ -169,6 +180,7 @@ fn a_log_that_goes_before_the_data_are_there() {
                 printf new | dd of=db conv=notrunc status=none; sync db; rm wal; sync .",
         judge: "grep -q logged \"$STEADFAST_PRINTED\" || exit 0
                 test -e wal || test \"$(cat db)\" = new",
+        linger: "0.3",
         helps: "fsync of db before unlink wal",
     };
     check("log", &kind);
@@ -193,6 +205,8 @@ fn a_memory_map_that_is_not_synced() {
         wrong,
         right,
         judge: SAVED,
+        // What the kernel writes back of the map shows that there was one.
+        linger: "2",
         helps: "msync of f before it prints 'saved'",
     };
     check("map", &kind);
@@ -214,6 +228,7 @@ fn a_range_that_is_written_out_and_not_synced() {
         wrong: RANGE.replace("SYNC", range).leak(),
         right: RANGE.replace("SYNC", "os.fsync(f)").leak(),
         judge: SAVED,
+        linger: "0.3",
         helps: "fsync of f before it prints 'saved'",
     };
     check("range", &kind);

@@ -269,8 +269,8 @@ fn connect(mountpoint: &Path, options: &Options) -> Result<OwnedFd> {
     let failed = |source| MountError::Mount { path: mountpoint.into(), source };
     if !Path::new(DEVICE).metadata().is_ok_and(|m| m.file_type().is_char_device()) {
         return Err(failed(std::io::Error::other(
-            "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3; in a container, \
-             give it the device (--device /dev/fuse)",
+            "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3; in a \
+             container, give it the device (--device /dev/fuse)",
         )));
     }
     let connection = if rustix::process::geteuid().is_root() {

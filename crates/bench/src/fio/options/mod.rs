@@ -227,7 +227,7 @@ pub fn described(sections: Vec<JobSection>) -> Result<Vec<JobDescription>, JobFi
             };
             match told {
                 Err(what) if is_known(&what) => {}
-                Err(what) if row(&setting.name).is_none() && meant(&setting.name).is_none() => {
+                Err(what) if is_elsewhere(setting) => {
                     wrong.note_unsupported(&setting.at, what);
                 }
                 Err(what) => wrong.note(&setting.at, what),
@@ -238,6 +238,16 @@ pub fn described(sections: Vec<JobSection>) -> Result<Vec<JobDescription>, JobFi
     }
     wrong.lines.sort_by(|a, b| (&a.at.file, a.at.line).cmp(&(&b.at.file, b.at.line)));
     wrong.or(jobs)
+}
+
+/// Whether fio has what the line asks for, and it is not here.
+fn is_elsewhere(setting: &JobSetting) -> bool {
+    match row(&setting.name) {
+        None => meant(&setting.name).is_none(),
+        Some(row) => {
+            row.name == "ioengine" && setting.value.as_deref().is_some_and(IoEngine::is_elsewhere)
+        }
+    }
 }
 
 /// Takes a line in; what is to be said of it.

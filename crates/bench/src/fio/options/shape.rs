@@ -223,13 +223,63 @@ pub enum IoEngine {
     Null,
 }
 
+/// The engines of fio 3.33 that are not here.
+const OTHER_ENGINES: [&str; 38] = [
+    "cpuio",
+    "dev-dax",
+    "dfs",
+    "e4defrag",
+    "exec",
+    "external",
+    "falloc",
+    "filecreate",
+    "filedelete",
+    "filestat",
+    "ftruncate",
+    "gfapi",
+    "gfapi_async",
+    "guasi",
+    "http",
+    "io_uring_cmd",
+    "libblkio",
+    "libcufile",
+    "libhdfs",
+    "libiscsi",
+    "libpmem",
+    "libzbc",
+    "mmap",
+    "mtd",
+    "nbd",
+    "net",
+    "netsplice",
+    "nfs",
+    "rados",
+    "rbd",
+    "rdma",
+    "sg",
+    "solarisaio",
+    "splice",
+    "syslet-rw",
+    "windowsaio",
+    "xnvme",
+    "binject",
+];
+
 impl IoEngine {
+    /// Whether fio has an engine of this name, and it is not here.
+    pub(super) fn is_elsewhere(text: &str) -> bool {
+        OTHER_ENGINES.contains(&text)
+    }
+
     pub(super) fn parse(text: &str) -> Result<IoEngine, String> {
         match text {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(IoEngine::Calls),
             "libaio" | "linuxaio" | "posixaio" | "io_uring" => Ok(IoEngine::Tasks),
             "null" => Ok(IoEngine::Null),
             "mmap" => Err("'mmap': a file system in this process has no mappings".into()),
+            other if IoEngine::is_elsewhere(other) => {
+                Err(format!("the engine '{other}' of fio is not supported"))
+            }
             _ => Err(format!(
                 "'{text}' is not one of sync, psync, vsync, pvsync, pvsync2, libaio, posixaio, \
                  io_uring, null"

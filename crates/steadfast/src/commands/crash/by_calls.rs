@@ -44,10 +44,17 @@ impl FindingByCalls {
         let wrong: Vec<Model> =
             self.wrong_on.iter().copied().filter(|m| *m != Model::Posix).collect();
         if !wrong.is_empty() {
-            lines.push(format!("can happen on {}", listed(&wrong)));
+            lines.push(format!("may happen on {}", listed(&wrong)));
+        }
+        if !self.unknown_on.is_empty() {
+            let on = listed(&self.unknown_on);
+            lines.push(format!("not known of {on}: too little was explored"));
         }
         if !self.right_on.is_empty() {
             lines.push(format!("not found on {}", not_found_on(self)));
+        }
+        if !self.is_explained {
+            lines.push("not explained: there was no time, or there are too many".into());
         }
         let call = |place: &usize| run.calls.get(*place).map(ToString::to_string);
         let there = self.why.there.iter().filter_map(call);
@@ -141,6 +148,8 @@ impl ModelReports {
                 "first_state": finding.first,
                 "wrong_on": names(&finding.wrong_on),
                 "right_on": names(&finding.right_on),
+                "unknown_on": names(&finding.unknown_on),
+                "explained": finding.is_explained,
                 "lost": calls(&finding.why.lost),
                 "there": calls(&finding.why.there),
                 "add": finding.why.syncs.iter().map(|sync| &sync.words).collect::<Vec<_>>(),

@@ -34,8 +34,12 @@ pub struct FindingByCalls {
     /// Under which models it was found, and under which not.
     pub wrong_on: Vec<Model>,
     pub right_on: Vec<Model>,
+    /// Of which models too little was explored to say.
+    pub unknown_on: Vec<Model>,
     /// Why, in calls.
     pub why: Explanation,
+    /// It was asked why: not of the last of many, nor where the time was up.
+    pub is_explained: bool,
     /// What else is wrong for the same reason: the same would help.
     pub also: Vec<Wrong>,
 }
@@ -136,16 +140,18 @@ pub fn explore(
                 report.grouped().iter().any(|(what, _, _)| without_numbers(what) == kind)
             };
             let Some(wrong) = first.found.wrong.first().cloned() else { continue };
-            let (wrong_on, mut right_on): (Vec<_>, Vec<_>) =
+            let (wrong_on, others): (Vec<_>, Vec<_>) =
                 reports.iter().partition(|(_, report)| has(report));
             // Of what was left nothing is known.
-            right_on.retain(|(_, report)| report.not_explored.is_none());
+            let (right_on, unknown_on): (Vec<_>, Vec<_>) =
+                others.into_iter().partition(|(_, report)| report.not_explored.is_none());
             let names =
                 |of: Vec<&(Model, ModelReport)>| of.iter().map(|(model, _)| *model).collect();
             let explain = findings.len() < EXPLAINED && progress(1.0);
             let why = explain.then(|| exploration.explain(*model, first, &|| progress(1.0)));
             // Of an exploration that was stopped, that nothing was found says nothing.
-            let why = why.filter(|_| progress(1.0)).unwrap_or_default();
+            let why = why.filter(|_| progress(1.0));
+            let (is_explained, why) = (why.is_some(), why.unwrap_or_default());
             let helps = !why.syncs.is_empty() || why.change.is_some();
             let same = |other: &&mut FindingByCalls| {
                 helps && other.why.syncs == why.syncs && other.why.change == why.change
@@ -154,7 +160,12 @@ pub fn explore(
                 other.also.push(wrong);
                 other.states += states;
                 other.wrong_on = union(&other.wrong_on, names(wrong_on));
-                other.right_on.retain(|model| !other.wrong_on.contains(model));
+                other.unknown_on = union(&other.unknown_on, names(unknown_on));
+                other.unknown_on.retain(|model| !other.wrong_on.contains(model));
+                let known = |model: &Model| {
+                    !other.wrong_on.contains(model) && !other.unknown_on.contains(model)
+                };
+                other.right_on.retain(known);
                 continue;
             }
             findings.push(FindingByCalls {
@@ -165,7 +176,9 @@ pub fn explore(
                 first: first.found.state,
                 wrong_on: names(wrong_on),
                 right_on: names(right_on),
+                unknown_on: names(unknown_on),
                 why,
+                is_explained,
             });
         }
     }

@@ -48,11 +48,24 @@ fn what_cannot_be_is_refused() {
         ("size=1g\nnrfiles=65536\nnumjobs=4096", "files altogether"),
         ("size=1m\npercentile_list=101", "'101' is no percentile"),
         ("size=1m\nioengine=mmap", "has no mappings"),
+        ("size=1m\nioengine=net", "the engine 'net' of fio is not supported"),
         ("size=1m\nrandom_distribution=zipg:1", "there is no distribution `zipg:1`"),
     ] {
         let found = wrong(&format!("[j]\n{text}\n"));
         assert!(found.contains(why), "{text}: {found}");
     }
+}
+
+#[test]
+fn an_engine_of_fios_that_is_not_here_is_no_mistake() {
+    let is_unsupported = |engine: &str| {
+        let text = format!("[j]\nsize=1m\nioengine={engine}\n");
+        let file = JobFile { name: "a.fio".into(), text };
+        let target = PlanTarget { root: AbsoluteRoot::FileSystem, existing: &|_| None, only: &[] };
+        let planned = plan(&[file], &BareSurroundings(String::new()), &target);
+        planned.unwrap_err().is_unsupported()
+    };
+    assert_eq!(["net", "mmap", "nosuch"].map(is_unsupported), [true, true, false]);
 }
 
 #[test]

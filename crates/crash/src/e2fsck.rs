@@ -17,6 +17,10 @@ const NO_ANSWER: i32 = 16 | 32 | 128;
 /// Seconds after which e2fsck is killed: on some damaged images it hangs.
 const LIMIT_SECONDS: &str = "60";
 
+/// The images in their folder.
+const DISK: &str = "disk";
+const JOURNAL: &str = "journal";
+
 /// An installed e2fsck.
 pub struct E2fsck {
     program: PathBuf,
@@ -43,10 +47,11 @@ impl E2fsck {
     /// It could not be run, or did not end.
     pub(crate) fn at_boot(&self, disk: &Store) -> Result<(Store, Option<String>), String> {
         let bad = |e: std::io::Error| format!("an image for e2fsck: {e}");
-        let image = tempfile::NamedTempFile::new_in(self.folder.path()).map_err(bad)?;
-        disk.export(image.path()).map_err(bad)?;
+        let folder = tempfile::tempdir_in(self.folder.path()).map_err(bad)?;
+        let image = folder.path().join(DISK);
+        disk.export(&image).map_err(bad)?;
         let answered = |how: &str| {
-            let output = self.run(&[how.as_ref(), image.path().as_ref()])?;
+            let output = self.run(folder.path(), &[how.as_ref(), DISK.as_ref()])?;
             let code = output.status.code().filter(|code| code & NO_ANSWER == 0);
             let code =
                 code.ok_or_else(|| format!("e2fsck {how} did not end: {}", output.status))?;
@@ -60,12 +65,14 @@ impl E2fsck {
                 Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
             }
         };
-        Ok((Store::import(image.path()).map_err(bad)?, person))
+        Ok((Store::import(&image).map_err(bad)?, person))
     }
 
-    fn run(&self, words: &[&OsStr]) -> Result<Output, String> {
+    /// In the folder of the images, whose names it prints: they must not differ from state to state.
+    fn run(&self, folder: &Path, words: &[&OsStr]) -> Result<Output, String> {
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).args(words);
+        command.current_dir(folder);
         let output = command.stdin(Stdio::null()).output();
         output.map_err(|e| format!("e2fsck could not be run: {e}"))
     }
@@ -73,26 +80,32 @@ impl E2fsck {
     /// What e2fsck says of a disk, and of its journal's device if it has one. May be called by
     /// several threads at once.
     pub fn judge(&self, disk: &Store, journal: Option<&Store>) -> Opinion {
-        let image = |contents: &Store| {
-            let image = tempfile::NamedTempFile::new_in(self.folder.path())?;
+        let put = |folder: &Path, name: &str, contents: &Store| {
             // What a used disk was full of e2fsck does not read.
-            contents.without_tiles().export(image.path()).map(|()| image)
+            contents.without_tiles().export(&folder.join(name))
         };
-        let images = image(disk).and_then(|disk| Ok((disk, journal.map(image).transpose()?)));
+        let images = tempfile::tempdir_in(self.folder.path()).and_then(|folder| {
+            put(folder.path(), DISK, disk)?;
+            journal.map(|journal| put(folder.path(), JOURNAL, journal)).transpose()?;
+            Ok(folder)
+        });
         match images {
-            Ok((disk, journal)) => {
-                self.judge_image(disk.path(), journal.as_ref().map(|journal| journal.path()))
-            }
+            Ok(folder) => self.judge_images(folder.path(), DISK, journal.map(|_| JOURNAL)),
             Err(e) => Opinion::NotGiven(format!("cannot write an image for e2fsck: {e}")),
         }
     }
 
-    /// The same of an image that is there.
-    pub(crate) fn judge_image(&self, image: &Path, journal: Option<&Path>) -> Opinion {
+    /// The same of images in a folder.
+    pub(crate) fn judge_images(
+        &self,
+        folder: &Path,
+        image: &str,
+        journal: Option<&str>,
+    ) -> Opinion {
         let mut words: Vec<&OsStr> = vec!["-fn".as_ref()];
-        words.extend(journal.iter().flat_map(|journal| ["-j".as_ref(), journal.as_os_str()]));
+        words.extend(journal.iter().flat_map(|journal| ["-j".as_ref(), OsStr::new(*journal)]));
         words.push(image.as_ref());
-        let output = match self.run(&words) {
+        let output = match self.run(folder, &words) {
             Ok(output) => output,
             Err(why) => return Opinion::NotGiven(why),
         };

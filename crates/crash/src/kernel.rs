@@ -80,12 +80,17 @@ impl Kernel {
             let read = Tree::look_whole(fs, fs.root()).map(drop);
             read.map_err(|e| format!("reading the mount: {e}").into())
         })??;
-        match e2fsck.judge_image(&images.disk, images.journal.as_deref()) {
+        let journal = images.journal.as_ref().map(|_| JOURNAL);
+        match e2fsck.judge_images(folder.path(), DISK, journal) {
             Opinion::Clean => Ok(begun.elapsed()),
             Opinion::Damaged(why) | Opinion::NotGiven(why) => Err(CrashError::Host(why)),
         }
     }
 }
+
+/// The images in their folder.
+const DISK: &str = "disk.img";
+const JOURNAL: &str = "journal.img";
 
 /// What a cut has left, as files.
 struct CutImages {
@@ -101,8 +106,8 @@ impl CutImages {
             contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
             Ok::<_, String>(path)
         };
-        let disk = image("disk.img", disk)?;
-        let journal = journal.map(|j| image("journal.img", j)).transpose()?;
+        let disk = image(DISK, disk)?;
+        let journal = journal.map(|j| image(JOURNAL, j)).transpose()?;
         Ok(CutImages { disk, journal, point: folder.path().join("mount") })
     }
 

@@ -496,8 +496,29 @@ pub fn grouped(findings: &[WrongState]) -> Vec<(String, &WrongState, u64)> {
     groups
 }
 
-/// The text with '#' for each number after its first colon, hexadecimal ones after 0x included.
+/// How folders begin that are made for a state, with the word behind it and what is drawn.
+const FOLDERS: &str = "steadfast-";
+
+/// The text with '#' for what is drawn of the names of folders that are made for one state.
+fn without_drawn(text: &str) -> String {
+    let mut pieces = text.split(FOLDERS);
+    let mut masked = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        masked.push_str(FOLDERS);
+        let (word, rest) = piece.split_once('-').unwrap_or((piece, ""));
+        let drawn = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        match word.bytes().all(|byte| byte.is_ascii_lowercase()) && drawn > 0 {
+            true => masked.extend([word, "-#", &rest[drawn..]]),
+            false => masked.push_str(piece),
+        }
+    }
+    masked
+}
+
+/// The text with '#' for each number after its first colon, hexadecimal ones after 0x included, and
+/// for what is drawn of folders' names.
 pub fn without_numbers(text: &str) -> String {
+    let text = &without_drawn(text);
     let (head, mut rest) = text.split_at(text.find(": ").unwrap_or(text.len()));
     let mut masked = head.to_owned();
     while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
@@ -519,6 +540,16 @@ mod tests {
     use steadfast_runtime::Nanos;
 
     use super::*;
+
+    #[test]
+    fn folders_of_one_state_are_no_kinds() {
+        let said = |name: &str| format!("mount: /tmp/steadfast-mount-{name}: wrong fs type");
+        assert_eq!(without_numbers(&said("ykK6Ak")), without_numbers(&said("Zz9abc")));
+        assert_eq!(without_numbers(&said("ykK6Ak")), said("#"));
+        for same in ["steadfast-", "steadfast-x", "a steadfast-Ab-cd file", "steadfast-mount-"] {
+            assert_eq!(without_numbers(same), same);
+        }
+    }
 
     fn finding(state: u64, what: &str) -> WrongState {
         let cut = Moment { tick: state, at: Nanos(state) };

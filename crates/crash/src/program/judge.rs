@@ -154,6 +154,11 @@ fn in_words(status: ExitStatus) -> String {
 }
 
 impl Judgement {
+    /// Whether the shell found no such command, or could not run it: that says nothing of the tree.
+    pub fn cannot_run(&self) -> bool {
+        matches!(self.bad.as_deref(), Some("ended with status 126" | "ended with status 127"))
+    }
+
     /// The verdict with the first line of the output.
     pub fn summary(&self) -> Option<String> {
         let bad = self.bad.as_ref()?;

@@ -138,3 +138,29 @@ fn a_program_that_fails_is_no_success() {
     let out = lab.crash(&[&["run", "--ignore-status"], &words[..]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
 }
+
+/// It says nothing of the files.
+#[test]
+fn a_judge_that_is_not_there_is_no_finding() {
+    let Some(lab) = Lab::new() else { return };
+    let words = ["run", "--linger", "0", "--judge", "nosuchjudge", "--"];
+    let out = lab.crash(&[&words[..], &["sh", "-c", "echo x > f"]].concat());
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("nosuchjudge") && said.contains("cannot be run"), "{said}");
+}
+
+/// What e2fsck says names no file that another state has under another name.
+#[test]
+fn damage_of_ext2_is_one_kind() {
+    let Some(lab) = Lab::new() else { return };
+    let words = ["run", "--json", "--fs", "ext2", "--linger", "0", "--model", "none", "--"];
+    let out = lab.crash(&[&words[..], &["sh", "-c", "echo a > f; sync f"]].concat());
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let all = report["findings"].as_array().unwrap();
+    assert!(!all.is_empty(), "{report:#}");
+    let said = all.iter().map(|finding| finding["what"].as_str().unwrap());
+    assert!(said.clone().all(|what| !what.contains("/tmp")), "{report:#}");
+    let kinds: std::collections::BTreeSet<&str> = said.collect();
+    assert_eq!(kinds.len(), all.len(), "{report:#}");
+}

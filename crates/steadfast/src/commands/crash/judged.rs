@@ -109,6 +109,12 @@ impl RecordedProgram {
         });
         let without_cut =
             without_cut.transpose().context("asking the judge").map_err(not_judged)?;
+        if let Some(said) = without_cut.as_ref().filter(|said| said.cannot_run()) {
+            usage!(
+                "{}: there is no such judge, or it cannot be run",
+                said.summary().unwrap_or_default()
+            );
+        }
         let go_on = || stops.load(Ordering::Relaxed) <= answered;
         let budget = args.budget.as_ref().map(|budget| budget.part_of(setups.len()));
         let explorer = Explorer {

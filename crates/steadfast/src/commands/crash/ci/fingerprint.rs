@@ -26,7 +26,9 @@ fn without_changing(text: &str) -> String {
     let mut pieces = text.split(FOLDER);
     let mut masked = pieces.next().map(without_numbers).unwrap_or_default();
     for piece in pieces {
-        let drawn = piece.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(piece.len());
+        // It may be masked already.
+        let is_drawn = |c: char| c.is_ascii_alphanumeric() || c == '#';
+        let drawn = piece.find(|c: char| !is_drawn(c)).unwrap_or(piece.len());
         masked.push_str(FOLDER);
         masked.push('#');
         masked.push_str(&without_numbers(&piece[drawn..]));
@@ -89,6 +91,7 @@ mod tests {
             [".git/objects/fe/dfa256ca8423", ".git/objects/9c/01b2c3d4e5f6"],
             [".git/objects/17/dfa256ca8423 is empty", ".git/objects/9c/01b2c3d4e5f6 is empty"],
             ["/dev/shm/steadfast-crash-Ab1Xyz/tree/f", "/dev/shm/steadfast-crash-ZZZZZZ/tree/f"],
+            ["/dev/shm/steadfast-crash-#/tree/f", "/dev/shm/steadfast-crash-ZZZZZZ/tree/f"],
             ["wal-000001.log", "wal-12.log"],
         ];
         for [one, other] in same {

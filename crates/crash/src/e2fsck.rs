@@ -68,7 +68,7 @@ impl E2fsck {
         Ok((Store::import(&image).map_err(bad)?, person))
     }
 
-    /// In the folder of the images, whose names it prints: they must not differ from state to state.
+    /// In the folder of the images, whose names it prints: no state may have another one.
     fn run(&self, folder: &Path, words: &[&OsStr]) -> Result<Output, String> {
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).args(words);

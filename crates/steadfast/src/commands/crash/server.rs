@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::io::{PipeReader, Read, pipe};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -28,6 +29,8 @@ use crate::{Usage, terminal};
 const WITHOUT_SERVER: Duration = Duration::from_secs(10);
 /// How long nothing is asked after a server was not ready.
 const NOT_READY: Duration = Duration::from_millis(50);
+/// How long what it printed last is waited for.
+const LAST_READ: Duration = Duration::from_millis(500);
 /// So many of its last bytes are kept.
 const KEPT: usize = 64 << 10;
 /// So many of its last lines are shown.
@@ -179,12 +182,15 @@ impl<'a> Server<'a> {
 
 /// The end of what a server prints. Who reads it lives as long as somebody may print, as a server
 /// in the background that has left the group.
-struct OutputEnd(Arc<Mutex<VecDeque<u8>>>);
+struct OutputEnd {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+    reader: JoinHandle<()>,
+}
 
 impl OutputEnd {
     fn read(mut out: PipeReader) -> Result<OutputEnd> {
-        let kept = OutputEnd(Arc::default());
-        let of = Arc::clone(&kept.0);
+        let kept = Arc::<Mutex<VecDeque<u8>>>::default();
+        let of = Arc::clone(&kept);
         let thread = std::thread::Builder::new().name("server output".into());
         let reading = move || {
             let mut piece = vec![0; KEPT];
@@ -195,12 +201,17 @@ impl OutputEnd {
                 kept.drain(..too_many);
             }
         };
-        thread.spawn(reading).context("a thread that reads the server's output")?;
-        Ok(kept)
+        let reader = thread.spawn(reading).context("a thread that reads the server's output")?;
+        Ok(OutputEnd { kept, reader })
     }
 
+    /// What it printed last; its reader may be behind it for a moment.
     fn last_lines(&self) -> Vec<String> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = Instant::now() + LAST_READ;
+        while !self.reader.is_finished() && Instant::now() < end {
+            std::thread::sleep(PAUSE);
+        }
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -223,7 +223,7 @@ pub enum IoEngine {
     Null,
 }
 
-/// The engines of fio 3.33 that are not here.
+/// Engines that fio has or had, and that are not here.
 const OTHER_ENGINES: [&str; 38] = [
     "cpuio",
     "dev-dax",

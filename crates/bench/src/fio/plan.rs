@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_runtime::random_u64;
+use steadfast_runtime::rng::Rng;
 
 use super::io_log::{self, IoLog};
 use super::job_file::{self, JobSurroundings};
@@ -235,7 +236,9 @@ impl Planner {
                 after,
                 files,
                 total,
-                seed: seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                // Drawn: seeds that are multiples of the generator's own step would give each job
+                // the sequence of the job before it, a request later.
+                seed: Rng::new(seed ^ (number + 1)).bits(),
                 log: log.clone(),
             }));
             if self.jobs.iter().map(|job| job.files.len() as u64).sum::<u64>() > FILES_MAX {
@@ -411,7 +414,7 @@ fn files(
         let start = o.offset.of(existing.unwrap_or(0)).saturating_add(increment);
         let len = match (o.filesize, o.size) {
             (Some((least, most)), _) => {
-                let mut rng = steadfast_block::rng::Rng::new(clone ^ files.len() as u64);
+                let mut rng = Rng::new(clone ^ files.len() as u64);
                 least + rng.below(most - least + 1)
             }
             (None, Some(FileSize::Bytes(bytes))) => bytes / count,

@@ -1,6 +1,7 @@
 //! Jobs in virtual time: a read takes 1 ms, a write 2 ms, an fsync 5 ms, a call 1 us of processor
 //! time beside.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use steadfast_bench::fio::report::{self, RunDate};
@@ -53,6 +54,30 @@ fn a_job_takes_what_its_calls_take() {
     assert!((170..215).contains(&reads), "{reads}");
     assert_eq!(entry.figures.kinds[0].clat.moments.max / 1000, 1001);
     assert_eq!(entry.figures.steps.ms[1], writes);
+}
+
+/// A generator's seeds may be its own later states: then a job does what another one did before.
+#[test]
+fn jobs_choose_places_of_their_own() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let behaviour = Behaviour { calls: Some(Arc::clone(&calls)), ..slow() };
+    simulate("[a]\nrw=randread\nsize=1m\nnumjobs=8", behaviour);
+    let calls = calls.lock().unwrap();
+    let places = |job: usize| -> Vec<&str> {
+        let read = format!(" read a.{job}.0 ");
+        calls.iter().filter_map(|call| Some(call.split_once(&read)?.1)).collect()
+    };
+    let jobs: Vec<Vec<&str>> = (0..8).map(places).collect();
+    assert!(jobs.iter().all(|places| places.len() == 256));
+    for (job, places) in jobs.iter().enumerate() {
+        for other in &jobs[job + 1..] {
+            for later in 0..32 {
+                let same = |a: &[&str], b: &[&str]| a.iter().zip(b).filter(|(a, b)| a == b).count();
+                let most = same(&places[later..], other).max(same(places, &other[later..]));
+                assert!(most < 16, "job {job}, {later} requests later: {most} are the same");
+            }
+        }
+    }
 }
 
 #[test]

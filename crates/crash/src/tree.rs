@@ -1,10 +1,12 @@
 //! The tree of files that a file system shows, in memory: read, compared, judged, written out.
 //! Every judge reads a recovered file system as such a tree, and keeps what it compares.
 
+mod pieces;
 mod read;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, FileType, FsError, Ino};
 
+pub(crate) use pieces::Pieces;
 pub(crate) use read::contents_of;
 pub use steadfast_vfs::path::shown;
 
@@ -19,7 +22,7 @@ pub use steadfast_vfs::path::shown;
 /// a program's.
 pub(crate) const LOST_AND_FOUND: &[u8] = b"lost+found";
 /// Bytes compared at a time.
-const CHUNK: usize = 1 << 20;
+pub(crate) const CHUNK: usize = 1 << 20;
 /// Bytes that a device writes whole at the least.
 const UNIT: u64 = 512;
 
@@ -87,6 +90,12 @@ impl Tree {
     /// The files in the order of their paths.
     pub fn nodes(&self) -> impl Iterator<Item = (&[u8], &Node)> {
         self.nodes.iter().map(|(path, node)| (&path[..], node))
+    }
+
+    /// Those from this path on.
+    pub(crate) fn nodes_from(&self, from: Bound<&[u8]>) -> impl Iterator<Item = (&[u8], &Node)> {
+        let paths = self.nodes.range::<[u8], _>((from, Bound::Unbounded));
+        paths.map(|(path, node)| (&path[..], node))
     }
 
     /// The file of this path.

@@ -1,6 +1,6 @@
 //! Makes the kernel forget what it has cached, after a change that it does not know of.
 //!
-//! But for `write_out`, no notification here waits for the kernel, so a request may send one before
+//! But for `write_out` and `below`, no notification here waits for the kernel, so a request may send one before
 //! it is answered. The
 //! notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does wait: for the lock of its
 //! directory, which the kernel holds until the request is answered. It has a thread of its own.
@@ -104,6 +104,13 @@ impl Invalidator {
     pub(crate) fn write_out(&self, number: u64) {
         // OK to ignore, as above. The kernel itself tells fsync of a write that failed.
         let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
+    }
+
+    /// The kernel forgets a name of the root, and all that is known below it. Waits for who works
+    /// in the root, so a thread that serves must not call it.
+    pub fn below(&self, name: &OsStr) {
+        // OK to ignore, as above.
+        let _ = self.notifier.inval_entry(INodeNo::ROOT, name);
     }
 
     /// The kernel looks these names up again, and asks for the attributes of their directories:

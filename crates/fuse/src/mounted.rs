@@ -75,7 +75,7 @@ impl FuseMount {
         };
         let session = session(bridge, connection, config(options)).map_err(&failed)?;
         let connection = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);
-        if let Some(device) = &device
+        if let Some(device) = device.as_ref().filter(|_| options.read_ahead)
             && let Err(e) = read_ahead::set(device, READ_AHEAD_KIB)
         {
             tracing::debug!("the kernel keeps its own read-ahead: {e}");

@@ -39,6 +39,10 @@ pub struct Options {
     /// a power cut, a transaction point and the commit timer do not know of them. Faster for small
     /// writes; fsync still covers them.
     pub writeback_cache: bool,
+    /// The kernel reads ahead of who reads in order. Without, it asks for the pages that somebody
+    /// wants and for no others.
+    #[default(true)]
+    pub read_ahead: bool,
     /// All files are opened past the kernel's page cache, O_DIRECT or not: for files that change
     /// without its knowledge. They cannot be mapped as shared (mmap(2)) by kernels before 6.6.
     pub uncached: bool,

@@ -16,7 +16,6 @@
 pub mod explain;
 pub mod explore;
 pub mod model;
-mod pieces;
 pub mod state;
 pub mod states;
 pub mod steps;

@@ -5,10 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use steadfast_vfs::{Attr, FileType, Ino, Timestamp};
 
-use super::pieces::Pieces;
 use super::steps::{Effect, PAGE, Place};
 use crate::program::{file_id, number_of};
-use crate::tree::{Contents, Node, Tree};
+use crate::tree::{Contents, Node, Pieces, Tree};
 
 /// The root; no file has this number.
 pub(super) const ROOT: u64 = u64::MAX;

@@ -2,21 +2,25 @@
 
 use std::collections::HashMap;
 use std::fs::{File, Permissions};
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use steadfast_devices::store::{Digest, Store};
 
 use super::Tree;
+use super::judge_fs::{PRINTED, TREE};
 use super::supervisor::{JudgeCommand, Supervisor};
 
 /// Bytes of the command's output that are kept.
-const OUTPUT_KEPT: u64 = 64 << 10;
+const OUTPUT_KEPT: usize = 64 << 10;
+
+/// Where files are in memory.
+const MEMORY: &str = "/dev/shm";
 
 /// What a recovery has left.
 #[derive(Clone, Copy)]
@@ -40,16 +44,23 @@ pub trait Judges: Send + Sync {
 /// models leave the same tree. It is for a judge that sees nothing else.
 pub struct AskedOnce<'a> {
     judge: &'a dyn Judges,
-    said: Mutex<HashMap<(u128, u128), Judgement>>,
+    said: Mutex<HashMap<(u128, u128), Answer>>,
+    answered: Condvar,
+}
+
+enum Answer {
+    /// Somebody is asking.
+    Awaited,
+    Given(Judgement),
 }
 
 impl<'a> AskedOnce<'a> {
     /// Asks this one.
     pub fn new(judge: &'a dyn Judges) -> AskedOnce<'a> {
-        AskedOnce { judge, said: Mutex::default() }
+        AskedOnce { judge, said: Mutex::default(), answered: Condvar::new() }
     }
 
-    fn said(&self) -> MutexGuard<'_, HashMap<(u128, u128), Judgement>> {
+    fn said(&self) -> MutexGuard<'_, HashMap<(u128, u128), Answer>> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -57,13 +68,27 @@ impl<'a> AskedOnce<'a> {
 impl Judges for AskedOnce<'_> {
     fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> io::Result<Judgement> {
         let key = (left.tree.digest(), Digest::of(printed));
-        if let Some(said) = self.said().get(&key) {
-            return Ok(said.clone());
+        let mut said = self.said();
+        loop {
+            match said.get(&key) {
+                Some(Answer::Given(said)) => return Ok(said.clone()),
+                Some(Answer::Awaited) => {
+                    said = self.answered.wait(said).unwrap_or_else(PoisonError::into_inner);
+                }
+                None => break,
+            }
         }
+        said.insert(key, Answer::Awaited);
+        drop(said);
         // Not while it is locked: others ask, too. What could not be asked is asked again.
-        let said = self.judge.judge(left, printed)?;
-        self.said().insert(key, said.clone());
-        Ok(said)
+        let answer = self.judge.judge(left, printed);
+        let mut said = self.said();
+        match &answer {
+            Ok(given) => said.insert(key, Answer::Given(given.clone())),
+            Err(_) => said.remove(&key),
+        };
+        self.answered.notify_all();
+        answer
     }
 }
 
@@ -99,13 +124,29 @@ impl Judges for Command {
 
 /// Where trees are put for judges: in memory where there is a place for that.
 pub fn scratch() -> io::Result<tempfile::TempDir> {
-    let memory = Path::new("/dev/shm");
     let builder = || {
         let mut builder = tempfile::Builder::new();
         builder.prefix("steadfast-crash-");
         builder
     };
-    builder().tempdir_in(memory).or_else(|_| builder().tempdir())
+    builder().tempdir_in(MEMORY).or_else(|_| builder().tempdir())
+}
+
+/// For what a judge prints; it has no name.
+fn output_file() -> io::Result<File> {
+    tempfile::tempfile_in(MEMORY).or_else(|_| tempfile::tempfile())
+}
+
+/// Fills the buffer from the file's beginning, as far as that reaches; the judge has moved the
+/// place where it goes on.
+fn read_from_start(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut count = 0;
+    loop {
+        match file.read_at(&mut buffer[count..], count as u64)? {
+            0 => return Ok(count),
+            more => count += more,
+        }
+    }
 }
 
 impl Command {
@@ -118,30 +159,37 @@ impl Command {
         // A judge may become another user, as a server must that does not run as root.
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         let at = |name: &str| -> PathBuf { folder.path().join(name) };
-        std::fs::create_dir(at("tree"))?;
-        tree.write_to(&at("tree"))?;
-        std::fs::write(at("printed"), printed)?;
-        let (in_tree, printed) = (at("tree"), at("printed"));
+        std::fs::create_dir(at(TREE))?;
+        tree.write_to(&at(TREE))?;
+        std::fs::write(at(PRINTED), printed)?;
+        self.judge_in(folder.path()).map(|(said, _)| said)
+    }
+
+    /// Judges what is in a folder under the names of [`TREE`] and [`PRINTED`]; with the processors'
+    /// time that it took.
+    pub(super) fn judge_in(&self, folder: &Path) -> io::Result<(Judgement, Duration)> {
+        let (in_tree, printed) = (folder.join(TREE), folder.join(PRINTED));
+        let output = output_file()?;
         let ended = self.supervisor.run(JudgeCommand {
             command: &self.command,
             folder: &in_tree,
             environment: &[("STEADFAST_TREE", &in_tree), ("STEADFAST_PRINTED", &printed)],
-            output: File::create_new(at("output"))?,
+            output: output.try_clone()?,
             limit: self.limit,
         })?;
-        let mut text = Vec::new();
-        File::open(at("output"))?.take(OUTPUT_KEPT).read_to_end(&mut text)?;
-        let output = String::from_utf8_lossy(&text).trim().to_owned();
+        let mut text = vec![0; OUTPUT_KEPT];
+        let count = read_from_start(&output, &mut text)?;
+        let output = String::from_utf8_lossy(&text[..count]).trim().to_owned();
         let bad = match ended {
             None => Some(format!("took longer than {} s", self.limit.as_secs_f64())),
-            Some(status) if !status.success() => Some(in_words(status)),
+            Some(end) if !end.status.success() => Some(in_words(end.status)),
             Some(_) => self
                 .prints
                 .as_ref()
                 .filter(|wanted| output != wanted.trim())
                 .map(|wanted| format!("was to print {:?}", wanted.trim())),
         };
-        Ok(Judgement { bad, output })
+        Ok((Judgement { bad, output }, ended.map_or(Duration::ZERO, |end| end.used)))
     }
 }
 

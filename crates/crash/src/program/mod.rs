@@ -7,7 +7,8 @@
 //! * A [`System`] recovers from what a cut left; the next boot finds a [`Tree`].
 //! * A [`Command`] judges that tree, or code of this process ([`inside`], which also runs a
 //!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
-//!   which hold for all programs. A command is run by a [`supervisor`].
+//!   which hold for all programs. A command is run by a [`supervisor`]; a [`ServedJudge`] gives it
+//!   the tree through a file system that sees what it reads, and knows what it would say again.
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
 //!   state of each takes; [`shrink`](explore::Exploration::shrink) finds the writes that make a
 //!   state wrong, [`describe`] puts it into words.
@@ -26,6 +27,8 @@ mod faults;
 pub mod file;
 pub mod inside;
 mod judge;
+pub mod judge_fs;
+mod judges_at_once;
 mod names;
 mod parts;
 mod passes;
@@ -33,6 +36,7 @@ mod paths;
 mod reaction;
 mod recorded;
 pub mod rules;
+mod served_judge;
 pub mod side_by_side;
 pub mod supervisor;
 mod unsynced;
@@ -56,10 +60,12 @@ pub use calls::{Call, CallDetail, CallKind, Origin, RangeChange};
 pub(crate) use calls::{file_id, number_of, returns};
 pub use faults::{CallFault, CallFaults, FaultError, FaultKind, TooManyFaults};
 pub use judge::{AskedOnce, Command, Judgement, Judges, RecoveredTree};
+pub use judges_at_once::JudgesAtOnce;
 pub use names::Names;
 pub use parts::{BEGIN, CUT, END, RunParts};
 pub use reaction::{FalseAcknowledgement, Reactions};
 pub(crate) use recorded::Looks;
+pub use served_judge::{JudgeCounts, JudgePlace, ServedJudge};
 pub use unsynced::{UnsyncedFile, UnsyncedWork};
 pub use watched::{CALL, WatchedFs};
 

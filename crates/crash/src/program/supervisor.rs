@@ -9,6 +9,9 @@
 //! * [`Namespaces::Shared`]: the supervisor is the *subreaper* (prctl(2)) of all that the judge
 //!   starts: what has left its parents becomes a child of the supervisor, and is killed.
 //!
+//! Supervisors are forked from one process, which is started with the first judge: to start a large
+//! program anew takes longer than many a judge.
+//!
 //! # Invariants
 //!
 //! 1. The supervisor's standard input is a pipe that nobody writes into. Its end says that who has
@@ -16,25 +19,31 @@
 //! 2. Its standard output is for its report alone; the judge has the standard error for both of
 //!    its outputs. What is reported is how the shell has ended, after everything else has.
 //! 3. The judge leads a process group of its own: `kill 0` in it is its own affair.
+//! 4. Who forks has one thread, and keeps none of the files that it is sent. It ends when its
+//!    socket does, that is with who has started it.
 
+mod fork_server;
 mod namespaces;
 mod process;
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, pipe};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-pub use process::supervise;
+pub use fork_server::supervise;
+use fork_server::{ForkServer, JudgeRequest};
 
 /// The first word of a command line that is for [`supervise`].
 pub const SUPERVISE: &str = "supervise-judge";
-/// What a report begins with: the status of wait(2) follows.
+/// What a report begins with: the status of wait(2) follows, and the processors' time in us.
 const ENDED: &str = "ended ";
 /// The same of what the supervisor could not do.
 const FAILED: &str = "failed ";
@@ -60,10 +69,30 @@ impl Namespaces {
 }
 
 /// How judges are run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Supervisor {
     program: PathBuf,
     namespaces: Namespaces,
+    server: Arc<Mutex<Option<ForkServer>>>,
+}
+
+steadfast_runtime::debug_fields!(Supervisor: program, namespaces);
+
+impl PartialEq for Supervisor {
+    fn eq(&self, other: &Supervisor) -> bool {
+        (&self.program, self.namespaces) == (&other.program, other.namespaces)
+    }
+}
+
+impl Eq for Supervisor {}
+
+/// How a judge has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JudgeEnd {
+    /// Its shell.
+    pub status: ExitStatus,
+    /// The processors' time that it and all that it had started have used.
+    pub used: Duration,
 }
 
 /// What a judge is given.
@@ -83,7 +112,7 @@ pub struct JudgeCommand<'a> {
 impl Supervisor {
     /// By this program, which calls [`supervise`] where its first argument is [`SUPERVISE`].
     pub fn new(program: impl Into<PathBuf>, namespaces: Namespaces) -> Supervisor {
-        Supervisor { program: program.into(), namespaces }
+        Supervisor { program: program.into(), namespaces, server: Arc::default() }
     }
 
     /// Which namespaces they run in.
@@ -100,7 +129,7 @@ impl Supervisor {
         let (folder, limit) = (Path::new("/"), Duration::from_secs(60));
         let command = JudgeCommand { command: ":", folder, environment: &[], output, limit };
         match self.run(command)? {
-            Some(status) if status.success() => Ok(()),
+            Some(end) if end.status.success() => Ok(()),
             _ => Err(io::Error::other("a shell that does nothing fails there")),
         }
     }
@@ -109,37 +138,40 @@ impl Supervisor {
     ///
     /// # Errors
     /// It could not be run: this says nothing of what it was to judge.
-    pub fn run(&self, judge: JudgeCommand<'_>) -> io::Result<Option<ExitStatus>> {
+    pub fn run(&self, judge: JudgeCommand<'_>) -> io::Result<Option<JudgeEnd>> {
         let JudgeCommand { command, folder, environment, output, limit } = judge;
-        let ((stdin, lifeline), (report, stdout)) = (pipe()?, pipe()?);
-        // A signal to the group that we are in is not for it.
-        let mut child = Command::new(&self.program)
-            .args([SUPERVISE, self.namespaces.word(), command])
-            .current_dir(folder)
-            .envs(environment.iter().copied())
-            .stdin(stdin)
-            .stdout(stdout)
-            .stderr(output)
-            .process_group(0)
-            .spawn()?;
-        let said = text_within(report, limit);
+        let ((stdin, lifeline), (mut report, stdout)) = (pipe()?, pipe()?);
+        let request = JudgeRequest::new(command, folder, environment);
+        self.fork(&request, [stdin.into(), stdout.into(), output.into()])?;
+        let said = text_within(&mut report, limit);
         drop(lifeline);
-        let ended = child.wait()?;
-        match said? {
-            None => Ok(None),
-            Some(said) => status_of(&said, ended).map(Some),
+        // Where it took too long, it is being ended; who supervises it ends last.
+        io::copy(&mut report, &mut io::sink())?;
+        said?.map(|said| end_of(&said)).transpose()
+    }
+
+    /// Has a supervisor forked, which gets these files as its own three.
+    fn fork(&self, request: &JudgeRequest, files: [OwnedFd; 3]) -> io::Result<()> {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(started) = &*server
+            && started.fork(request, &files).is_ok()
+        {
+            return Ok(());
         }
+        // There is none yet, or it has gone.
+        let started = server.insert(ForkServer::start(&self.program, self.namespaces)?);
+        started.fork(request, &files)
     }
 }
 
 /// What is written into a pipe until its end; `None`: it took too long.
-fn text_within(mut pipe: PipeReader, limit: Duration) -> io::Result<Option<String>> {
+fn text_within(pipe: &mut PipeReader, limit: Duration) -> io::Result<Option<String>> {
     let end = Instant::now() + limit;
     let mut text = Vec::new();
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&left)) {
+        match poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&left)) {
             Ok(0) => return Ok(None),
             Err(Errno::INTR) => continue,
             ready => ready?,
@@ -153,14 +185,17 @@ fn text_within(mut pipe: PipeReader, limit: Duration) -> io::Result<Option<Strin
 }
 
 /// How the judge has ended, by its supervisor's report.
-fn status_of(said: &str, supervisor: ExitStatus) -> io::Result<ExitStatus> {
-    let raw = said.trim_end().strip_prefix(ENDED).and_then(|raw| raw.parse().ok());
-    match (raw, said.strip_prefix(FAILED)) {
-        (Some(raw), _) => Ok(ExitStatus::from_raw(raw)),
+fn end_of(said: &str) -> io::Result<JudgeEnd> {
+    let numbers = || {
+        let (status, us) = said.trim_end().strip_prefix(ENDED)?.split_once(' ')?;
+        let status = ExitStatus::from_raw(status.parse().ok()?);
+        Some(JudgeEnd { status, used: Duration::from_micros(us.parse().ok()?) })
+    };
+    match (numbers(), said.strip_prefix(FAILED)) {
+        (Some(end), _) => Ok(end),
         (None, Some(why)) => Err(io::Error::other(why.trim_end().to_owned())),
         (None, None) => {
-            let what = format!("who runs the judge has ended ({supervisor}) and said {said:?}");
-            Err(io::Error::other(what))
+            Err(io::Error::other(format!("who runs the judge has ended and said {said:?}")))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pieces(BTreeMap<u64, Bytes>);
+pub(crate) struct Pieces(BTreeMap<u64, Bytes>);
 
 impl Pieces {
     /// Of pieces in order.
@@ -60,6 +60,42 @@ impl Pieces {
         self.0.extend(behind.into_iter().map(|(from, piece)| (from.saturating_add(len), piece)));
     }
 
+    /// The bytes `[from, to)`.
+    pub fn bytes(&self, from: u64, to: u64) -> Vec<u8> {
+        let mut bytes = vec![0; to.saturating_sub(from) as usize];
+        let first = self.0.range(..from).next_back().map_or(from, |(at, _)| *at);
+        for (at, piece) in self.0.range(first..to.max(first)) {
+            let (begin, end) = ((*at).max(from), (at + piece.len() as u64).min(to));
+            if begin < end {
+                bytes[(begin - from) as usize..(end - from) as usize]
+                    .copy_from_slice(&piece[(begin - at) as usize..(end - at) as usize]);
+            }
+        }
+        bytes
+    }
+
+    /// Where the first piece at or behind `at` begins, or `at` if one is there, and where what
+    /// is there without a gap ends; `None`: there is none.
+    pub fn data(&self, at: u64) -> Option<(u64, u64)> {
+        let before = self.0.range(..=at).next_back();
+        let across = before.filter(|(from, piece)| *from + piece.len() as u64 > at);
+        let first = across.or_else(|| self.0.range(at..).next());
+        let begin = (*first?.0).max(at);
+        let mut end = begin;
+        for (from, piece) in self.0.range(*first?.0..) {
+            if *from > end {
+                break;
+            }
+            end = from + piece.len() as u64;
+        }
+        Some((begin, end))
+    }
+
+    /// Bytes of all pieces together.
+    pub fn len(&self) -> u64 {
+        self.0.values().map(|piece| piece.len() as u64).sum()
+    }
+
     /// The pieces within the first `size` bytes.
     pub fn within(&self, size: u64) -> Vec<(u64, Bytes)> {
         let within = self.0.range(..size);
@@ -96,5 +132,12 @@ mod tests {
         pieces.clear(7, u64::MAX);
         assert_eq!(shown(&pieces, 8), "a..aa.c.");
         assert_eq!(shown(&pieces, 4), "a..a");
+        assert_eq!((pieces.bytes(2, 7), pieces.len()), (b"\0aa\0c".to_vec(), 4));
+        assert_eq!(pieces.bytes(4, 9), b"a\0c\0\0");
+        let data = |at| pieces.data(at);
+        assert_eq!((data(0), data(1), data(4)), (Some((0, 1)), Some((3, 5)), Some((4, 5))));
+        assert_eq!((data(5), data(7)), (Some((6, 7)), None));
+        pieces.write(5, Bytes::from_static(b"b"));
+        assert_eq!((pieces.data(3), pieces.data(6)), (Some((3, 7)), Some((6, 7))));
     }
 }

@@ -32,6 +32,17 @@ struct Target {
 }
 
 impl Tree {
+    /// Refuses a path that leads out of the folder that the tree is written to.
+    pub(crate) fn check_inside(&self, path: &[u8]) -> io::Result<()> {
+        match self.stays_inside(path) {
+            true => Ok(()),
+            false => {
+                let what = format!("{}: what it is in is no directory", shown(path));
+                Err(io::Error::new(io::ErrorKind::InvalidData, what))
+            }
+        }
+    }
+
     /// Whether a path stays in the folder that the tree is written to: each name is one, and all
     /// but the last are directories. A damaged directory may have a name twice, as a directory and
     /// as a symbolic link.
@@ -86,10 +97,7 @@ impl Tree {
     fn fill(&self, target: &mut Target) -> io::Result<()> {
         let mut directories = Vec::new();
         for (path, node) in &self.nodes {
-            if !self.stays_inside(path) {
-                let what = format!("{}: what it is in is no directory", shown(path));
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-            }
+            self.check_inside(path)?;
             target.write(path, node).map_err(|e| at(path, &e))?;
             if node.attr.kind == FileType::Directory {
                 directories.push((path, &node.attr));

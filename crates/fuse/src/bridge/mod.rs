@@ -117,6 +117,10 @@ impl Bridge {
             }
         }
         // OK to ignore: the values are within the library's bounds, or it keeps its own.
+        if !self.options.read_ahead {
+            // In bytes: less than a page is none; the library takes no zero.
+            let _ = config.set_max_readahead(1);
+        }
         let _ = config.set_max_write(self.options.max_write.clamp(4096, 1 << 20));
         let _ = config.set_max_background(64);
     }

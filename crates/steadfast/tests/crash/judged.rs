@@ -106,6 +106,8 @@ fn judges_side_by_side_have_a_port_each() {
     let run = |when| {
         let program = ["--", "sh", "-c", "for n in 1 2 3 4; do echo $n > f$n; sync f$n; done"];
         let words = ["run", "--linger", "0", "--cuts", "20", "--model", "none", "--jobs", "4"];
+        // It reads nothing: of served files it would be asked once.
+        let words = [&words[..], &["--judge-files", "copied"]].concat();
         let judge = ["--judge", &judge, "--judge-namespaces", when];
         let out = lab.crash(&[&words[..], &judge, &program].concat());
         (out.status.code(), text(&out.stdout) + &text(&out.stderr))

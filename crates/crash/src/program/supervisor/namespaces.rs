@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::mount::{
@@ -43,12 +44,13 @@ pub fn enter() -> io::Result<()> {
     loopback_up().map_err(|e| with("the loopback interface", e))
 }
 
-/// In the first process of the pid namespace: /proc shows that namespace, to the judge alone.
-pub fn mount_proc() -> io::Result<()> {
+/// In the first process of the pid namespace: /proc shows that namespace, to the judge alone, who
+/// works in this folder.
+pub fn mount_proc(folder: &Path) -> io::Result<()> {
     // What is mounted here is not seen outside; what is unmounted outside is not kept by this copy.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
         .map_err(|e| with("mounts of its own", e.into()))?;
-    leave_tests();
+    leave_tests(folder);
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).map_err(|e| with("mounting /proc", e.into()))?;
     Ok(())
@@ -56,11 +58,13 @@ pub fn mount_proc() -> io::Result<()> {
 
 /// Lets go of the mounts of tests that go on meanwhile: a copy would keep them after their end,
 /// where a machine does not tell copies (mount_namespaces(7)).
-fn leave_tests() {
+///
+/// But for the one that the judge works in.
+fn leave_tests(folder: &Path) {
     // As MountFolder names them.
     let of_test = |mount: &Mount| {
         let mut names = mount.at.iter().filter_map(|name| name.to_str());
-        names.any(|name| name.starts_with("steadfast-mount-"))
+        names.any(|name| name.starts_with("steadfast-mount-")) && !folder.starts_with(&mount.at)
     };
     let mounts = seen_by("self").unwrap_or_default();
     for mount in mounts.iter().rev().filter(|mount| of_test(mount)) {

@@ -1,71 +1,53 @@
 //! The supervisor's own process. With namespaces there are two: one that enters them, and the first
 //! one of the pid namespace, which is its init: it buries orphans, and its end is the namespace's.
 
-use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 use std::{fs, thread};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal as NixSignal, kill};
+use nix::sys::time::TimeValLike;
+use nix::unistd::Pid as NixPid;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, pidfd_open,
     pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal, wait, waitid,
 };
 
-use super::{ENDED, FAILED, Namespaces, namespaces};
+use super::fork_server::JudgeRequest;
+use super::{ENDED, namespaces};
 
 /// How long processes that were killed are waited for before it is looked again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Runs a judge as the arguments after [`SUPERVISE`](super::SUPERVISE) say, reports how it has
-/// ended, and ends. For a program that is started by [`Supervisor`](super::Supervisor), as the
-/// first thing that it does.
-pub fn supervise(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let words: Vec<OsString> = arguments.collect();
-    let done = match &words[..] {
-        [how, command] if how == Namespaces::Own.word() => enter(command),
-        [how, command] if how == Namespaces::Shared.word() => run(command, false),
-        _ => Err(io::Error::other("it is not for people")),
-    };
-    let Err(e) = done else { return ExitCode::SUCCESS };
-    // OK to ignore: who reads it has gone.
-    let _ = write!(io::stdout(), "{FAILED}{e}");
-    ExitCode::FAILURE
-}
-
 /// Enters namespaces; a child becomes their first process, and with its end they end.
 #[allow(unsafe_code, reason = "to start ourselves anew takes as long as all the rest; see SAFETY")]
-fn enter(command: &OsString) -> io::Result<()> {
+pub(super) fn enter(request: &JudgeRequest) -> io::Result<()> {
     namespaces::enter()?;
     // SAFETY: this process has no other thread, so that nothing in the child is half done.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => run(command, true),
+        0 => run(request, true),
         // It reports.
         init => ended(Pid::from_raw(init)).map(drop),
     }
 }
 
 /// Runs the judge's shell to its end, and ends what it has left.
-fn run(command: &OsString, is_init: bool) -> io::Result<()> {
+pub(super) fn run(request: &JudgeRequest, is_init: bool) -> io::Result<()> {
     if is_init {
         // Nobody else would end the namespace.
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        namespaces::mount_proc()?;
+        namespaces::mount_proc(&request.folder())?;
     } else {
         set_child_subreaper(Some(getpid()))?;
     }
     let output = io::stderr().as_fd().try_clone_to_owned()?;
-    let shell = Command::new("sh")
-        .arg("-c")
-        .arg(command)
-        .stdin(Stdio::null())
-        .stdout(output)
-        .process_group(0)
-        .spawn()?;
+    let shell = request.shell().stdin(Stdio::null()).stdout(output).process_group(0).spawn()?;
     let shell = i32::try_from(shell.id()).ok().and_then(Pid::from_raw);
     thread::Builder::new().name("lifeline".into()).spawn(move || {
         // Nothing is ever written into it.
@@ -76,12 +58,21 @@ fn run(command: &OsString, is_init: bool) -> io::Result<()> {
         std::process::exit(1);
     })?;
     let status = ended(shell)?;
-    if !is_init {
+    if is_init {
+        end_namespace();
+    } else {
         end_children();
     }
     let mut out = io::stdout();
-    writeln!(out, "{ENDED}{}", status.as_raw())?;
+    writeln!(out, "{ENDED}{} {}", status.as_raw(), used().as_micros())?;
     out.flush()
+}
+
+/// The processors' time that this process and those that it has buried have used.
+fn used() -> Duration {
+    let of = |who| getrusage(who).map(|usage| usage.user_time() + usage.system_time());
+    let us = |who| of(who).map_or(0, |time| time.num_microseconds().unsigned_abs());
+    Duration::from_micros(us(UsageWho::RUSAGE_SELF) + us(UsageWho::RUSAGE_CHILDREN))
 }
 
 /// Buries children until this one has ended.
@@ -93,6 +84,14 @@ fn ended(child: Option<Pid>) -> io::Result<WaitStatus> {
             Err(e) => return Err(e.into()),
         }
     }
+}
+
+/// Kills all others of the pid namespace, of which this is the first process, and buries them: the
+/// kernel would do it at our end, but then nobody knew how much time they have used.
+fn end_namespace() {
+    // OK to ignore: there are none.
+    let _ = kill(NixPid::from_raw(-1), NixSignal::SIGKILL);
+    while !matches!(wait(WaitOptions::empty()), Err(Errno::CHILD)) {}
 }
 
 /// Kills children until there are none: those of each that is killed become ours.

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::budget::Budget;
 use super::ci::args::ReportArgs;
 use super::devices::Disk;
+use super::judge_files::JudgeFiles;
 use super::judge_namespaces::JudgeNamespaces;
 
 /// The power cuts' commands.
@@ -139,6 +140,11 @@ pub struct CrashRun {
     /// several file systems in FILE with their names before its ending, as run-xfs.crash
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// How judges get the files: served (from memory; a judge is not run again where it would read
+    /// what it has read before), copied (and it is run for each tree), auto (served, where this
+    /// machine lets us mount)
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub judge_files: JudgeFiles,
     /// Print the report as JSON; the program's own output goes to the standard error
     #[arg(long)]
     pub json: bool,

@@ -8,7 +8,9 @@ use steadfast_crash::explore::Plan;
 use steadfast_crash::persistence::Model;
 use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::Exploration;
-use steadfast_crash::program::{AskedOnce, Command, Judges, ProgramRun, file};
+use steadfast_crash::program::{
+    AskedOnce, Command, JudgeCounts, Judges, ProgramRun, RecoveredTree, file,
+};
 
 use super::ci::findings::{Finding, Sources};
 use super::cli::CrashRun;
@@ -16,6 +18,7 @@ use super::ended::RunEnd;
 use super::explored::{ExplorationOutcome, Explorer};
 use super::failures::not_judged;
 use super::file_systems;
+use super::judge_files::{self, JudgeWithFiles};
 use super::own::OwnRun;
 use super::reactions::ReactionReport;
 use super::setup::{self, Fs, Setup};
@@ -59,6 +62,8 @@ pub struct JudgedRun<'a> {
     pub ended: RunEnd,
     /// What its states and calls show.
     pub explored: ExplorationOutcome,
+    /// How often the judge was asked, where that is counted.
+    pub asked: Option<JudgeCounts>,
     /// What the judge has against the tree that the program left, without any cut.
     pub without_cut: Option<String>,
     /// What the program said and asked for, and what it did when calls of its own failed.
@@ -95,17 +100,25 @@ impl RecordedProgram {
             terminal::error(e);
         }
         let system = setup.system()?;
-        let once = judge.map(|judge| AskedOnce::new(judge));
+        let workers = workers(args, setup.fs);
+        let place = judge.and_then(|_| args.judge_files.place().transpose()).transpose()?;
+        let with_files = judge.map(|judge| {
+            let at_once = judge_files::at_once(asked_jobs(args), workers, judge);
+            (at_once.threads(), JudgeWithFiles::new(judge, place.as_ref(), at_once))
+        });
+        let workers = with_files.as_ref().map_or(workers, |(threads, _)| *threads);
+        let once = with_files.as_ref().map(|(_, judge)| AskedOnce::new(judge));
         let exploration = Exploration {
             run: &run,
             system: &*system,
             judge: once.as_ref().map(|once| once as &dyn Judges),
             plan: Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::from(choice) },
             by_lines,
-            workers: workers(args, setup.fs),
+            workers,
         };
-        let without_cut = judge.zip(tree.as_ref().ok()).map(|(judge, tree)| {
-            judge.judge(tree, &run.printed_text(run.recording.last_crash_point()))
+        let without_cut = exploration.judge.zip(tree.as_ref().ok()).map(|(judge, tree)| {
+            let printed = run.printed_text(run.recording.last_crash_point());
+            judge.judge(&RecoveredTree { tree, contents: None }, &printed)
         });
         let without_cut =
             without_cut.transpose().context("asking the judge").map_err(not_judged)?;
@@ -138,7 +151,8 @@ impl RecordedProgram {
         let saved = saved.map(|saved| saved.is_ok());
         let kept = path.filter(|_| saved == Some(true));
         let without_cut = without_cut.and_then(|said| said.summary());
-        Ok(JudgedRun { setup, run, ended, explored, without_cut, reactions, saved, kept })
+        let asked = with_files.as_ref().and_then(|(_, judge)| judge.counts());
+        Ok(JudgedRun { setup, run, ended, explored, asked, without_cut, reactions, saved, kept })
     }
 }
 
@@ -165,10 +179,13 @@ impl JudgedRun<'_> {
     }
 }
 
+fn asked_jobs(args: &CrashRun) -> Option<usize> {
+    args.jobs.and_then(|jobs| usize::try_from(jobs).ok())
+}
+
 /// How many states are judged at the same time.
 fn workers(args: &CrashRun, fs: Fs) -> usize {
-    let asked = args.jobs.and_then(|jobs| usize::try_from(jobs).ok());
-    asked.unwrap_or_else(|| match fs {
+    asked_jobs(args).unwrap_or_else(|| match fs {
         Fs::Own(_) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         // One mount at a time, and the kernel works on the other processors by itself.
         Fs::Kernel(_) => 1,

@@ -177,6 +177,15 @@ fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Re
         None => "what every program may expect".into(),
     };
     writeln!(out, "judged    by {judge}")?;
+    if let Some(asked) = of.asked.as_ref().filter(|asked| asked.known > 0) {
+        let runs = counted(asked.runs, "time");
+        let known = counted(asked.known, "time");
+        writeln!(out, "          run {runs}; {known} it would have read what it had read before")?;
+    }
+    if let Some([one, other]) = of.asked.as_ref().and_then(|asked| asked.differed.as_ref()) {
+        let what = "it was run for each tree then: of what reads the same it said";
+        writeln!(out, "note      {what} {} and {}", quoted(one), quoted(other))?;
+    }
     if let Some(summary) = summary(&explored.exposed) {
         writeln!(out, "exposed   {}", in_three(&summary))?;
     }

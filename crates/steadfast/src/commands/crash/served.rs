@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use steadfast_fuse::{FuseMount, MountError, Options, Serving};
+use steadfast_fuse::{FuseMount, Invalidator, MountError, Options, Serving};
 use steadfast_host::MountFolder;
 use steadfast_vfs::FileSystem;
 
@@ -16,6 +16,8 @@ const SOURCE: &str = "crash-test";
 
 /// A file system, mounted by FUSE in a private folder.
 pub struct ServedFolder {
+    // Before the mount is taken away: it holds the connection.
+    kernel: Invalidator,
     serving: Serving,
     // Removed last.
     _folder: MountFolder,
@@ -28,13 +30,19 @@ impl ServedFolder {
         // Servers run under users of their own; the file system's permissions hold for them.
         let allow_other = options.allow_other || rustix::process::geteuid().is_root();
         let options = Options { source: SOURCE.to_owned(), allow_other, ..options };
-        let serving = FuseMount::new(fs, folder.path(), &options)?.serve_beside()?;
-        Ok(ServedFolder { serving, _folder: folder })
+        let mount = FuseMount::new(fs, folder.path(), &options)?;
+        let kernel = mount.invalidator()?;
+        Ok(ServedFolder { kernel, serving: mount.serve_beside()?, _folder: folder })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.serving.mountpoint()
+    }
+
+    /// Tells the kernel to forget what it knows of a name of the root, and below it.
+    pub fn forget(&self, name: &str) {
+        self.kernel.below(name.as_ref());
     }
 
     /// Unmounts it; `user` is what ran there.

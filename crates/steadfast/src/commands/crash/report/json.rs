@@ -141,6 +141,9 @@ fn of_run(report: &Report<'_>, number: usize, of: &JudgedRun<'_>) -> serde_json:
         "states": outcome.states,
         "trees": outcome.trees,
         "judged": outcome.judged,
+        "judge": of.asked.as_ref().map(|asked| {
+            json!({ "runs": asked.runs, "known": asked.known, "differed": asked.differed })
+        }),
         "bad_states": outcome.bad_states,
         "second_opinions": outcome.second_opinions,
         "exposure": exposed,

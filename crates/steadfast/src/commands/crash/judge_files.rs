@@ -30,7 +30,7 @@ pub enum JudgeFiles {
 /// A judge that gets files.
 pub enum JudgeWithFiles<'a> {
     /// They are served.
-    Served(ServedJudge<'a>),
+    Served(Box<ServedJudge<'a>>),
     /// They are copied.
     Copied(&'a Command),
 }
@@ -65,7 +65,7 @@ impl<'a> JudgeWithFiles<'a> {
         at_once: JudgesAtOnce,
     ) -> JudgeWithFiles<'a> {
         match place {
-            Some(place) => JudgeWithFiles::Served(ServedJudge::new(judge, place, at_once)),
+            Some(place) => JudgeWithFiles::Served(ServedJudge::new(judge, place, at_once).into()),
             None => JudgeWithFiles::Copied(judge),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::judge::{Command, Judgement, Judges, RecoveredTree};
 use super::judge_fs::verdicts::Verdicts;
-use super::judge_fs::{JudgeFs, Shown};
+use super::judge_fs::{JudgeFs, JudgeView};
 use super::judges_at_once::JudgesAtOnce;
 
 /// Of so many answers that are known one is asked for all the same; of the first ones the first,
@@ -68,22 +68,22 @@ impl<'a> ServedJudge<'a> {
     }
 
     /// What is known of it, if that is to be believed.
-    fn known(&self, shown: Shown<'_>) -> Known {
+    fn known(&self, shown: JudgeView<'_>) -> KnownAnswer {
         let mut progress = self.lock();
         if progress.counts.differed.is_some() {
-            return Known::Nothing;
+            return KnownAnswer::Nothing;
         }
-        let Some(said) = progress.verdicts.find(shown) else { return Known::Nothing };
+        let Some(said) = progress.verdicts.find(shown) else { return KnownAnswer::Nothing };
         progress.counts.known += 1;
         let known = progress.counts.known;
         match known.is_power_of_two() || known.is_multiple_of(ASKED_AGAIN_EVERY) {
-            true => Known::ToBeSeen(said),
-            false => Known::Said(said),
+            true => KnownAnswer::ToBeSeen(said),
+            false => KnownAnswer::Said(said),
         }
     }
 }
 
-enum Known {
+enum KnownAnswer {
     Nothing,
     Said(Judgement),
     /// It is asked again whether it says the same.
@@ -92,20 +92,20 @@ enum Known {
 
 impl Judges for ServedJudge<'_> {
     fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> io::Result<Judgement> {
-        let shown = Shown { tree: left.tree, printed };
+        let shown = JudgeView { tree: left.tree, printed };
         let mut known = self.known(shown);
-        if let Known::Said(said) = known {
+        if let KnownAnswer::Said(said) = known {
             return Ok(said);
         }
         let mut turn = self.at_once.turn();
         // Another one may have said it while this one waited.
-        if let Known::Nothing = known {
+        if let KnownAnswer::Nothing = known {
             known = self.known(shown);
         }
         let expected = match known {
-            Known::Said(said) => return Ok(said),
-            Known::ToBeSeen(said) => Some(said),
-            Known::Nothing => None,
+            KnownAnswer::Said(said) => return Ok(said),
+            KnownAnswer::ToBeSeen(said) => Some(said),
+            KnownAnswer::Nothing => None,
         };
         let JudgePlace { fs, at, forget } = self.place;
         let folder = fs.begin(shown)?;

@@ -26,7 +26,7 @@ use steadfast_vfs::{
 
 use self::node::{Body, Entries, FileNode};
 use self::reads::Place;
-pub use self::reads::{ReadSet, Shown};
+pub use self::reads::{JudgeView, ReadSet};
 use crate::tree::{Node, Pieces, Tree};
 
 /// The folder of all judges.
@@ -83,7 +83,7 @@ impl JudgeFs {
     ///
     /// # Errors
     /// A path leads out of the tree.
-    pub fn begin(&self, shown: Shown<'_>) -> io::Result<u64> {
+    pub fn begin(&self, shown: JudgeView<'_>) -> io::Result<u64> {
         self.lock().begin(shown)
     }
 
@@ -98,7 +98,7 @@ impl JudgeFs {
 }
 
 impl FsState {
-    fn begin(&mut self, Shown { tree, printed }: Shown<'_>) -> io::Result<u64> {
+    fn begin(&mut self, JudgeView { tree, printed }: JudgeView<'_>) -> io::Result<u64> {
         let owner = owner();
         // A judge may become another user, as a server must that does not run as root.
         let folder = new_attr(FileType::Directory, 0o711, owner);

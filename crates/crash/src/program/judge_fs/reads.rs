@@ -10,7 +10,7 @@ use crate::tree::{CHUNK, Node, Tree};
 
 /// What a judge is shown: the recovered files, and what the program had printed.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
+pub struct JudgeView<'a> {
     /// The files.
     pub tree: &'a Tree,
     /// The lines.
@@ -60,7 +60,7 @@ impl ReadSet {
     }
 
     /// Names, attributes and listings as they are there, in short.
-    pub(super) fn names(&self, shown: Shown<'_>) -> u128 {
+    pub(super) fn names(&self, shown: JudgeView<'_>) -> u128 {
         let mut digest = Digest::new();
         for place in &self.looked_up {
             match place {
@@ -80,7 +80,7 @@ impl ReadSet {
     }
 
     /// The bytes as they are there, in short.
-    pub(super) fn contents(&self, shown: Shown<'_>) -> u128 {
+    pub(super) fn contents(&self, shown: JudgeView<'_>) -> u128 {
         let mut digest = Digest::new();
         for (place, ranges) in &self.bytes {
             for (from, to) in ranges {

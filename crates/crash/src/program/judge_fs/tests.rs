@@ -30,7 +30,7 @@ struct Judge {
 impl Judge {
     fn of(tree: &Tree, printed: &str) -> Judge {
         let fs = JudgeFs::default();
-        let folder = fs.begin(Shown { tree, printed: printed.as_bytes() }).unwrap();
+        let folder = fs.begin(JudgeView { tree, printed: printed.as_bytes() }).unwrap();
         let root = fs.lookup(fs.root(), folder.to_string().as_bytes()).unwrap().ino;
         let top = fs.lookup(root, TREE.as_bytes()).unwrap().ino;
         Judge { fs, folder, top }
@@ -76,7 +76,7 @@ fn reads_the_same<const N: usize>(
     done(&judge);
     let reads = judge.fs.end(judge.folder);
     let sees = |tree: &Tree, printed: &str| {
-        let shown = Shown { tree, printed: printed.as_bytes() };
+        let shown = JudgeView { tree, printed: printed.as_bytes() };
         (reads.names(shown), reads.contents(shown))
     };
     let expected = sees(&files, printed);
@@ -225,7 +225,7 @@ fn a_judge_cannot_take_all_memory() {
 fn judges_do_not_see_each_other() {
     let judge = Judge::of(&tree(&[("a", "1")]), "");
     let shown = tree(&[("a", "2")]);
-    let second = judge.fs.begin(Shown { tree: &shown, printed: b"" }).unwrap();
+    let second = judge.fs.begin(JudgeView { tree: &shown, printed: b"" }).unwrap();
     let root = judge.fs.lookup(judge.fs.root(), second.to_string().as_bytes()).unwrap().ino;
     let top = judge.fs.lookup(root, TREE.as_bytes()).unwrap().ino;
     let moved = judge.fs.rename((judge.top, b"a"), (top, b"b"), RenameFlags::empty());

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::reads::{ReadSet, Shown};
+use super::reads::{JudgeView, ReadSet};
 use crate::program::Judgement;
 
 /// So many sets are compared with what is to be judged; those that have not helped for longest are
@@ -21,7 +21,7 @@ pub struct Verdicts {
 
 impl Verdicts {
     /// What was said to a judge's question that would read the same here.
-    pub fn find(&mut self, shown: Shown<'_>) -> Option<Judgement> {
+    pub fn find(&mut self, shown: JudgeView<'_>) -> Option<Judgement> {
         let known = |(reads, said): &(ReadSet, BySight)| {
             said.get(&reads.names(shown))?.get(&reads.contents(shown)).cloned()
         };
@@ -32,7 +32,7 @@ impl Verdicts {
     }
 
     /// Keeps what was said of this, of which these were read.
-    pub fn keep(&mut self, reads: ReadSet, shown: Shown<'_>, said: Judgement) {
+    pub fn keep(&mut self, reads: ReadSet, shown: JudgeView<'_>, said: Judgement) {
         let (names, bytes) = (reads.names(shown), reads.contents(shown));
         let place = self.sets.iter().position(|(known, _)| *known == reads).unwrap_or_else(|| {
             self.sets.truncate(SETS_KEPT - 1);

@@ -136,6 +136,9 @@ fn explained(said: &str) -> String {
         format!("{said}: mount without allow_other, or have root allow it there")
     } else if said.contains("/dev/fuse: Permission denied") {
         format!("{said}: have root allow it to all users (chmod 666 /dev/fuse)")
+    } else if said.contains("could not determine username") {
+        let user = rustix::process::geteuid().as_raw();
+        format!("{said}: user {user} needs a line in /etc/passwd (useradd; in a container, too)")
     } else if said.is_empty() {
         "fusermount3 did not say why: it must belong to root and be set-user-id".to_owned()
     } else {
@@ -177,6 +180,8 @@ mod tests {
         assert_eq!(explained("fusermount3: mount failed\n"), "mount failed");
         let said = "fusermount3: failed to open /dev/fuse: Permission denied\n";
         assert!(explained(said).contains("chmod 666"), "{}", explained(said));
+        let said = "fusermount3: could not determine username\n";
+        assert!(explained(said).contains("/etc/passwd"), "{}", explained(said));
     }
 
     #[test]

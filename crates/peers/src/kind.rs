@@ -89,22 +89,22 @@ impl KernelFs {
         if !rustix::process::geteuid().is_root() {
             return Err(PeerError::NotRoot);
         }
+        let known = || {
+            let text = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+            text.lines().any(|line| line.split_whitespace().last() == Some(self.name()))
+        };
+        // First: no program helps where the kernel has no such file system.
+        // OK to ignore how modprobe ends: what counts is what the kernel knows then.
+        if !known() && !(tool::run("modprobe", &[self.name().as_ref()]).is_ok() && known()) {
+            return Err(PeerError::NoKernel { kind: self.name() });
+        }
         let (programs, package) = self.programs();
         for program in programs {
             if !tool::is_there(program) {
                 return Err(PeerError::NoProgram { program, package });
             }
         }
-        let known = || {
-            let text = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-            text.lines().any(|line| line.split_whitespace().last() == Some(self.name()))
-        };
-        // OK to ignore how modprobe ends: what counts is what the kernel knows then.
-        if known() || (tool::run("modprobe", &[self.name().as_ref()]).is_ok() && known()) {
-            Ok(())
-        } else {
-            Err(PeerError::NoKernel { kind: self.name() })
-        }
+        Ok(())
     }
 
     /// Makes the file system. Nothing is discarded, so that what the disk held before stays in its

@@ -123,6 +123,21 @@ impl ModelExploration<'_> {
                 each.find(|syncs| !found(syncs)).map_or(Vec::new(), |all| all[..1].to_vec());
         }
         if explanation.syncs.is_empty() {
+            let renames = self.each_replacement(&steps, &there);
+            let folders = renames.first().and_then(|_| {
+                let of = missing.iter().find(|sync| matches!(sync.of, SyncScope::Names(_)))?.of;
+                Some(self.each_time(&steps, of))
+            });
+            let both = [&renames[..], folders.as_deref().unwrap_or_default()].concat();
+            explanation.syncs = match renames.first() {
+                Some(rename) if !found(&renames) => vec![rename.clone()],
+                Some(rename) if both.len() > renames.len() && !found(&both) => {
+                    vec![rename.clone(), both[renames.len()].clone()]
+                }
+                _ => Vec::new(),
+            };
+        }
+        if explanation.syncs.is_empty() {
             explanation.syncs = self.mapped(&ordered, &chosen, cut, &mut is_wrong);
         }
         if explanation.syncs.is_empty() {
@@ -168,6 +183,8 @@ impl ModelExploration<'_> {
             Some(line) => (line.printed.tick, before_line(line)),
             None => (cut.at.tick, "before it goes on".into()),
         };
+        // A store is no call: how many there were, and which of them a line is about, nobody saw.
+        let before = if self.run.lines.len() > 1 { "after each change in it" } else { &before };
         let words = format!("msync of {} {before}", name_of(calls, Some(self.base), file));
         vec![MissingSync { of: SyncScope::File(file), words, tick }]
     }
@@ -193,6 +210,28 @@ impl ModelExploration<'_> {
         let ticks: BTreeSet<u64> = changes.map(|step| step.returned.saturating_add(1)).collect();
         let sync = |tick| MissingSync { of, words: words.clone(), tick };
         ticks.into_iter().map(sync).collect()
+    }
+
+    /// A sync of each file before it is renamed to what another one of the program's is called: a
+    /// program that saves by a rename lacks it each time.
+    fn each_replacement(&self, steps: &Steps, there: &[usize]) -> Vec<MissingSync> {
+        let calls = &self.run.calls;
+        let target = there.iter().find_map(|place| match &steps.all[*place].effect {
+            Effect::Move { to, .. } => Some(to),
+            _ => None,
+        });
+        let moves = steps.all.iter().filter_map(|step| match &step.effect {
+            Effect::Move { to, file, .. } if Some(to) == target => Some((*file, step.call)),
+            _ => None,
+        });
+        let of_move = |(file, call): (u64, usize)| {
+            let from = name_of(&calls[..call], Some(self.base), file);
+            let words = format!("fsync of {from} before each rename of it");
+            MissingSync { of: SyncScope::File(file), words, tick: calls[call].started.tick }
+        };
+        let moves: Vec<MissingSync> = moves.map(of_move).collect();
+        // What is done once has been tried.
+        if moves.len() > 1 { moves } else { Vec::new() }
     }
 
     /// Syncs that would have kept what is lost, each before what relies on it: a call that is

@@ -19,6 +19,11 @@ use super::supervisor::{JudgeCommand, Supervisor};
 /// Bytes of the command's output that are kept.
 const OUTPUT_KEPT: usize = 64 << 10;
 
+/// How a verdict begins of a judge that did not end.
+const TOOK_LONGER: &str = "took longer than";
+/// The same of one that was killed.
+const BY_SIGNAL: &str = "was ended by signal";
+
 /// Where files are in memory.
 const MEMORY: &str = "/dev/shm";
 
@@ -181,7 +186,7 @@ impl Command {
         let count = read_from_start(&output, &mut text)?;
         let output = String::from_utf8_lossy(&text[..count]).trim().to_owned();
         let bad = match ended {
-            None => Some(format!("took longer than {} s", self.limit.as_secs_f64())),
+            None => Some(format!("{TOOK_LONGER} {} s", self.limit.as_secs_f64())),
             Some(end) if !end.status.success() => Some(in_words(end.status)),
             Some(_) => self
                 .prints
@@ -196,7 +201,7 @@ impl Command {
 fn in_words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with status {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, Some(signal)) => format!("{BY_SIGNAL} {signal}"),
         (None, None) => "ended".into(),
     }
 }
@@ -205,6 +210,13 @@ impl Judgement {
     /// Whether the shell found no such command, or could not run it: that says nothing of the tree.
     pub fn cannot_run(&self) -> bool {
         matches!(self.bad.as_deref(), Some("ended with status 126" | "ended with status 127"))
+    }
+
+    /// Whether it may have come of the machine as well as of the tree: it took too long, or was
+    /// killed.
+    pub(super) fn may_be_chance(&self) -> bool {
+        let bad = self.bad.as_deref().unwrap_or_default();
+        bad.starts_with(TOOK_LONGER) || bad.starts_with(BY_SIGNAL)
     }
 
     /// The verdict with the first line of the output.

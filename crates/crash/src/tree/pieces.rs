@@ -5,35 +5,45 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pieces(BTreeMap<u64, Bytes>);
+pub(crate) struct Pieces {
+    by_place: BTreeMap<u64, Bytes>,
+    /// Bytes of all together.
+    len: u64,
+}
 
 impl Pieces {
     /// Of pieces in order.
     pub fn of(pieces: &[(u64, Bytes)]) -> Pieces {
-        Pieces(pieces.iter().cloned().collect())
+        let len = pieces.iter().map(|(_, piece)| piece.len() as u64).sum();
+        Pieces { by_place: pieces.iter().cloned().collect(), len }
     }
 
     pub fn write(&mut self, at: u64, bytes: Bytes) {
         self.clear(at, at.saturating_add(bytes.len() as u64));
         if !bytes.is_empty() {
-            self.0.insert(at, bytes);
+            self.len += bytes.len() as u64;
+            self.by_place.insert(at, bytes);
         }
     }
 
     /// What is in `[from, to)` becomes zeros.
     pub fn clear(&mut self, from: u64, to: u64) {
         // They do not overlap: only the last one before `from` can reach into it.
-        let first = self.0.range(..from).next_back().map_or(from, |(at, _)| *at);
-        let hit: Vec<u64> = self.0.range(first..to.max(first)).map(|(at, _)| *at).collect();
+        let first = self.by_place.range(..from).next_back().map_or(from, |(at, _)| *at);
+        let hit: Vec<u64> = self.by_place.range(first..to.max(first)).map(|(at, _)| *at).collect();
         for at in hit {
-            let Some(piece) = self.0.remove(&at) else { continue };
+            let Some(piece) = self.by_place.remove(&at) else { continue };
             let end = at + piece.len() as u64;
+            self.len -= piece.len() as u64;
             if at < from {
                 let kept = (from - at).min(piece.len() as u64) as usize;
-                self.0.insert(at, piece.slice(..kept));
+                self.len += kept as u64;
+                self.by_place.insert(at, piece.slice(..kept));
             }
             if end > to {
-                self.0.insert(to.max(at), piece.slice((to.max(at) - at) as usize..));
+                let kept = piece.slice((to.max(at) - at) as usize..);
+                self.len += kept.len() as u64;
+                self.by_place.insert(to.max(at), kept);
             }
         }
     }
@@ -41,30 +51,33 @@ impl Pieces {
     /// What is in `[at, at + len)` goes, and what follows moves down to `at`.
     pub fn collapse(&mut self, at: u64, len: u64) {
         self.clear(at, at.saturating_add(len));
-        let behind = self.0.split_off(&at);
-        self.0.extend(behind.into_iter().map(|(from, piece)| (from.saturating_sub(len), piece)));
+        let behind = self.by_place.split_off(&at);
+        self.by_place
+            .extend(behind.into_iter().map(|(from, piece)| (from.saturating_sub(len), piece)));
     }
 
     /// What is at `at` and behind it moves up by `len`; zeros come in its place.
     pub fn insert(&mut self, at: u64, len: u64) {
         // The piece across the place becomes two.
-        let across = self.0.range(..at).next_back().map(|(from, piece)| (*from, piece.clone()));
+        let across =
+            self.by_place.range(..at).next_back().map(|(from, piece)| (*from, piece.clone()));
         if let Some((from, piece)) = across
             && from + piece.len() as u64 > at
         {
             let cut = (at - from) as usize;
-            self.0.insert(from, piece.slice(..cut));
-            self.0.insert(at, piece.slice(cut..));
+            self.by_place.insert(from, piece.slice(..cut));
+            self.by_place.insert(at, piece.slice(cut..));
         }
-        let behind = self.0.split_off(&at);
-        self.0.extend(behind.into_iter().map(|(from, piece)| (from.saturating_add(len), piece)));
+        let behind = self.by_place.split_off(&at);
+        self.by_place
+            .extend(behind.into_iter().map(|(from, piece)| (from.saturating_add(len), piece)));
     }
 
     /// The bytes `[from, to)`.
     pub fn bytes(&self, from: u64, to: u64) -> Vec<u8> {
         let mut bytes = vec![0; to.saturating_sub(from) as usize];
-        let first = self.0.range(..from).next_back().map_or(from, |(at, _)| *at);
-        for (at, piece) in self.0.range(first..to.max(first)) {
+        let first = self.by_place.range(..from).next_back().map_or(from, |(at, _)| *at);
+        for (at, piece) in self.by_place.range(first..to.max(first)) {
             let (begin, end) = ((*at).max(from), (at + piece.len() as u64).min(to));
             if begin < end {
                 bytes[(begin - from) as usize..(end - from) as usize]
@@ -77,12 +90,12 @@ impl Pieces {
     /// Where the first piece at or behind `at` begins, or `at` if one is there, and where what
     /// is there without a gap ends; `None`: there is none.
     pub fn data(&self, at: u64) -> Option<(u64, u64)> {
-        let before = self.0.range(..=at).next_back();
+        let before = self.by_place.range(..=at).next_back();
         let across = before.filter(|(from, piece)| *from + piece.len() as u64 > at);
-        let first = across.or_else(|| self.0.range(at..).next());
+        let first = across.or_else(|| self.by_place.range(at..).next());
         let begin = (*first?.0).max(at);
         let mut end = begin;
-        for (from, piece) in self.0.range(*first?.0..) {
+        for (from, piece) in self.by_place.range(*first?.0..) {
             if *from > end {
                 break;
             }
@@ -93,12 +106,12 @@ impl Pieces {
 
     /// Bytes of all pieces together.
     pub fn len(&self) -> u64 {
-        self.0.values().map(|piece| piece.len() as u64).sum()
+        self.len
     }
 
     /// The pieces within the first `size` bytes.
     pub fn within(&self, size: u64) -> Vec<(u64, Bytes)> {
-        let within = self.0.range(..size);
+        let within = self.by_place.range(..size);
         within
             .map(|(at, piece)| (*at, piece.slice(..(size - at).min(piece.len() as u64) as usize)))
             .collect()

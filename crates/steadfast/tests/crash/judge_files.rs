@@ -41,7 +41,10 @@ fn a_judge_may_do_anything_with_its_files() {
              mkdir many && (cd many && seq 500 | xargs touch && ls | wc -l | grep -qx 500)\n\
              rm -r many copy && ! rmdir dir 2> /dev/null\n\
              (echo x; sleep 0.1; echo y) > gone & sleep 0.05; rm -f gone; wait\n\
-             tar cf - . | tar tf - | grep -q soft\npython3 {python}\n"
+             tar cf - . | tar tf - | grep -q soft\npython3 {python}\n\
+             cp -a . ../beside && test -e ../beside/soft && sort $STEADFAST_PRINTED > ../sorted\n\
+             truncate -s 6G large && cp large larger && test $(stat -c %b larger) -lt 100\n\
+             mv $STEADFAST_TREE $STEADFAST_TREE.old && cd ../tree.old && grep -q soft list || ls\n"
         ),
     );
     let judge = format!("sh -x {script} 2>&1");

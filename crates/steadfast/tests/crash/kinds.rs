@@ -77,6 +77,24 @@ fn names_that_are_made_again_and_again() {
     check("queue", &kind);
 }
 
+/// A program that saves by a rename does so each time.
+#[test]
+fn a_file_that_is_replaced_again_and_again() {
+    let all = |sync: &str| {
+        format!("for n in 1 2 3; do echo new$n > s.new; {sync}mv s.new s; done; sync .")
+    };
+    let (wrong, right) = (all(""), all("sync s.new; "));
+    let kind = Kind {
+        setup: "echo new0 > s",
+        wrong: &wrong,
+        right: &right,
+        judge: "grep -qx 'new[0-3]' s",
+        linger: "0.3",
+        helps: "fsync of s.new before each rename of it",
+    };
+    check("replaced", &kind);
+}
+
 #[test]
 fn a_new_file_whose_folder_is_not_synced() {
     let kind = Kind {

@@ -116,12 +116,8 @@ impl FsState {
         let node = FileNode::new(judge, root, Body::empty()).left_at(Place::At(Vec::new()));
         let top = self.add(node);
         self.bind(judge, TREE.as_bytes(), top);
-        let is_folder = |(path, node): &(&[u8], &Node)| {
-            node.attr.kind == FileType::Directory && !path.contains(&b'/')
-        };
-        let folders = tree.nodes().filter(is_folder).count() as u32;
         if let Some(top) = self.nodes.get_mut(&top) {
-            top.attr.nlink += folders;
+            top.attr.nlink += reads::folders(tree) as u32;
         }
         let filled = self.fill(tree, (judge, top));
         if filled.is_err() {
@@ -215,7 +211,7 @@ impl FsState {
     /// A directory in which a judge may change names.
     fn changed_entries(&mut self, dir: Ino) -> Result<&mut Entries> {
         let node = self.node_mut(dir)?;
-        if node.judge == 0 || node.origin.is_none() && node.attr.ino.0 == node.judge {
+        if node.judge == 0 {
             return Err(FsError::NotPermitted { what: "this folder is not the judge's" });
         }
         node.changed();

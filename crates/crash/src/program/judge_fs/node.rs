@@ -90,7 +90,7 @@ impl FileNode {
 
     /// What `stat` says of it.
     pub fn shown(&self) -> Attr {
-        Attr { blocks_512: self.attr.size.div_ceil(512), ..self.attr }
+        Attr { blocks_512: self.len().div_ceil(512), ..self.attr }
     }
 
     /// Bytes in memory.

@@ -94,7 +94,7 @@ impl FileSystem for JudgeFs {
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
         let mut state = self.lock();
         let number = state.named(dir, name)?;
-        if !state.is_empty(number)? {
+        if !state.ask_empty(number)? {
             return Err(FsError::NotEmpty);
         }
         state.changed_entries(dir)?.remove(name);
@@ -295,7 +295,9 @@ impl FsState {
         Ok(Ino(*number))
     }
 
-    fn is_empty(&self, dir: Ino) -> Result<bool> {
+    /// Whether a directory is empty: who is told has listed it.
+    fn ask_empty(&mut self, dir: Ino) -> Result<bool> {
+        self.note(dir, ReadSet::list);
         Ok(self.entries(dir)?.is_empty())
     }
 
@@ -379,7 +381,7 @@ impl FsState {
             match (moves_directory, self.node(target)?.body.is_directory()) {
                 (true, false) => return Err(FsError::NotDirectory),
                 (false, true) => return Err(FsError::IsDirectory),
-                (true, true) if !self.is_empty(target)? => return Err(FsError::NotEmpty),
+                (true, true) if !self.ask_empty(target)? => return Err(FsError::NotEmpty),
                 _ => {}
             }
             self.take_name(to_dir, to)?;

@@ -59,20 +59,29 @@ impl ReadSet {
         self.holes.insert(place);
     }
 
+    /// How many things it has.
+    pub(super) fn len(&self) -> usize {
+        self.looked_up.len() + self.listed.len() + self.bytes.len() + self.holes.len()
+    }
+
     /// Names, attributes and listings as they are there, in short.
     pub(super) fn names(&self, shown: JudgeView<'_>) -> u128 {
         let mut digest = Digest::new();
         for place in &self.looked_up {
             match place {
                 Place::Printed => digest.word(shown.printed.len() as u64),
+                // Of the root nothing else is known.
+                Place::At(path) if path.is_empty() => digest.word(folders(shown.tree)),
                 Place::At(path) => attributes(shown.tree.get(path), &mut digest),
             }
         }
         for place in &self.listed {
             let Place::At(path) = place else { continue };
-            for (name, kind) in entries(shown.tree, path) {
+            for (name, node) in entries(shown.tree, path) {
                 digest.bytes(name);
-                digest.word(kind as u64);
+                digest.word(node.attr.kind as u64);
+                // A listing has numbers of inodes.
+                digest.bytes(node.same_as.as_deref().unwrap_or_default());
             }
             digest.word(u64::MAX);
         }
@@ -117,18 +126,26 @@ fn attributes(node: Option<&Node>, digest: &mut Digest) {
     let words =
         [a.kind as u64, a.mode.into(), a.uid.into(), a.gid.into(), a.nlink.into(), a.size, a.rdev];
     words.into_iter().for_each(|word| digest.word(word));
+    // What it takes of the disk.
+    digest.word(node.pieces.iter().map(|(_, piece)| piece.len() as u64).sum());
     digest.bytes(&node.target);
     digest.bytes(node.same_as.as_deref().unwrap_or_default());
 }
 
-/// The names in a directory, in order, with their types.
-fn entries<'t>(tree: &'t Tree, dir: &[u8]) -> Vec<(&'t [u8], FileType)> {
+/// How many folders there are in the root.
+pub(super) fn folders(tree: &Tree) -> u64 {
+    let is_folder = |(_, node): &(&[u8], &Node)| node.attr.kind == FileType::Directory;
+    entries(tree, b"").into_iter().filter(is_folder).count() as u64
+}
+
+/// The names in a directory, in order.
+fn entries<'t>(tree: &'t Tree, dir: &[u8]) -> Vec<(&'t [u8], &'t Node)> {
     let mut first = dir.to_vec();
     if !dir.is_empty() {
         first.push(b'/');
     }
     tree.nodes_from(Bound::Included(&first[..]))
-        .map_while(|(path, node)| Some((path.strip_prefix(&first[..])?, node.attr.kind)))
+        .map_while(|(path, node)| Some((path.strip_prefix(&first[..])?, node)))
         .filter(|(name, _)| !name.is_empty() && !name.contains(&b'/'))
         .collect()
 }

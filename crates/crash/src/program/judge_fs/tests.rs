@@ -91,9 +91,9 @@ fn only_what_was_read_counts() {
         (&[("a", "TEXT"), ("b", "other"), ("dir/c", "3")], "1"),
         (&[("a", "text+"), ("b", "other"), ("dir/c", "3")], "1"),
         (&[("b", "other"), ("dir/c", "3")], "1"),
-        (&[("a", "text")], "1"),
-        (&[("a", "text"), ("missing", "")], "1"),
-        (&[("a", "text"), ("new", "")], "1"),
+        (&[("a", "text"), ("dir/", "")], "1"),
+        (&[("a", "text"), ("dir/", ""), ("missing", "")], "1"),
+        (&[("a", "text"), ("dir/", ""), ("new", "")], "1"),
     ];
     let looks = |judge: &Judge| {
         judge.read("a");
@@ -134,6 +134,24 @@ fn what_the_judge_has_written_is_no_reading() {
     ];
     // The size was asked for with the name.
     assert_eq!(reads_the_same((&files, ""), recovers, others), [true, false, false, false]);
+}
+
+#[test]
+fn what_an_operation_says_is_a_reading() {
+    let files = [("d/", ""), ("a", "1")];
+    let others: [(&[(&str, &str)], &str); 2] =
+        [(&[("d/x", ""), ("a", "1")], ""), (&[("d/", ""), ("a", "2")], "")];
+    let removes = |judge: &Judge| judge.fs.rmdir(judge.top, b"d").unwrap();
+    assert_eq!(reads_the_same((&files, ""), removes, others), [false, true]);
+    let replaces = |judge: &Judge| {
+        judge.fs.mkdir(judge.top, b"e", NewNode::default()).unwrap();
+        let (from, to) = ((judge.top, &b"e"[..]), (judge.top, &b"d"[..]));
+        judge.fs.rename(from, to, RenameFlags::empty()).unwrap();
+    };
+    assert_eq!(reads_the_same((&files, ""), replaces, others), [false, true]);
+    let links = |judge: &Judge| assert_eq!(judge.fs.getattr(judge.top).unwrap().nlink, 3);
+    let others: [(&[(&str, &str)], &str); 2] = [(&[("d/", ""), ("e/", "")], ""), (&files, "")];
+    assert_eq!(reads_the_same((&files, ""), links, others), [false, true]);
 }
 
 #[test]
@@ -199,7 +217,8 @@ fn holes_are_holes() {
     fs.fallocate(fh, Fallocate::PunchHole, 0, 2 << 40).unwrap();
     assert_eq!(seek(0, SeekTo::Data), Err(FsError::NoAddress));
     fs.fallocate(fh, Fallocate::Allocate { keep_size: false }, 0, 2 << 40).unwrap();
-    assert_eq!(fs.getattr(ino).unwrap().size, 2 << 40);
+    let attr = fs.getattr(ino).unwrap();
+    assert_eq!((attr.size, attr.blocks_512), (2 << 40, 0));
     let too_large = fs.write(fh, u64::MAX - 1, Bytes::from_static(b"end"));
     assert_eq!(too_large, Err(FsError::FileTooLarge));
 }
@@ -230,10 +249,11 @@ fn judges_do_not_see_each_other() {
     let top = judge.fs.lookup(root, TREE.as_bytes()).unwrap().ino;
     let moved = judge.fs.rename((judge.top, b"a"), (top, b"b"), RenameFlags::empty());
     assert!(matches!(moved, Err(FsError::CrossDevice { .. })));
-    for dir in [judge.fs.root(), root] {
-        let made = judge.fs.mkdir(dir, b"x", NewNode::default());
-        assert!(matches!(made, Err(FsError::NotPermitted { .. })), "{made:?}");
-    }
+    let made = judge.fs.mkdir(judge.fs.root(), b"x", NewNode::default());
+    assert!(matches!(made, Err(FsError::NotPermitted { .. })), "{made:?}");
+    // Beside its files a judge may have others.
+    judge.fs.mkdir(root, b"x", NewNode::default()).unwrap();
+    judge.fs.rename((root, TREE.as_bytes()), (root, b"old"), RenameFlags::empty()).unwrap();
     let gone = judge.at("a").unwrap().ino;
     judge.fs.end(judge.folder);
     assert_eq!(judge.fs.getattr(gone), Err(FsError::NotFound));

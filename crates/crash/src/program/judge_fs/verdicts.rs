@@ -8,6 +8,8 @@ use crate::program::Judgement;
 /// So many sets are compared with what is to be judged; those that have not helped for longest are
 /// forgotten.
 const SETS_KEPT: usize = 256;
+/// So many things of them altogether: each is looked at for each tree.
+const THINGS_KEPT: usize = 1 << 15;
 
 /// By names, then by bytes, which take longer to compare.
 type BySight = HashMap<u128, HashMap<u128, Judgement>>;
@@ -35,8 +37,15 @@ impl Verdicts {
     pub fn keep(&mut self, reads: ReadSet, shown: JudgeView<'_>, said: Judgement) {
         let (names, bytes) = (reads.names(shown), reads.contents(shown));
         let place = self.sets.iter().position(|(known, _)| *known == reads).unwrap_or_else(|| {
-            self.sets.truncate(SETS_KEPT - 1);
             self.sets.insert(0, (reads, BySight::new()));
+            let mut things = 0;
+            let mut fits = |(reads, _): &(ReadSet, BySight)| {
+                things += reads.len();
+                things <= THINGS_KEPT
+            };
+            let kept = self.sets.iter().take(SETS_KEPT).take_while(|set| fits(set)).count();
+            // The one that is new, in any case.
+            self.sets.truncate(kept.max(1));
             0
         });
         self.sets[place].1.entry(names).or_default().insert(bytes, said);

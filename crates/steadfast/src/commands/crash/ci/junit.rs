@@ -39,7 +39,10 @@ pub fn text(results: &Results<'_>) -> Result<String> {
         }
         report.add_test_suite(suite);
     }
-    report.to_string().context("JUnit")
+    let text = report.to_string().context("JUnit")?;
+    // What is no character of XML (https://www.w3.org/TR/xml/#charsets), but for controls, which
+    // the library leaves out.
+    Ok(text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
 }
 
 fn test(name: &str, class: &str, status: TestCaseStatus) -> TestCase {

@@ -104,10 +104,12 @@ fn judges_side_by_side_have_a_port_each() {
     );
     let judge = format!("python3 {serve} 2>&1 | tail -n 1 | grep . && exit 1; true");
     let run = |when| {
-        let program = ["--", "sh", "-c", "for n in 1 2 3 4; do echo $n > f$n; sync f$n; done"];
-        let words = ["run", "--linger", "0", "--cuts", "20", "--model", "none", "--jobs", "4"];
-        // It reads nothing: of served files it would be asked once.
-        let words = [&words[..], &["--judge-files", "copied"]].concat();
+        let loops = "for n in $(seq 9); do echo $n > f$n; sync f$n; echo $n; done";
+        let program = ["--", "sh", "-c", loops];
+        let words = ["run", "--linger", "0", "--cuts", "40", "--model", "none", "--jobs", "4"];
+        // It reads nothing: of served files it would be asked once. And neighbours are to differ:
+        // those that are the same wait for one answer.
+        let words = [&words[..], &["--states", "1", "--judge-files", "copied"]].concat();
         let judge = ["--judge", &judge, "--judge-namespaces", when];
         let out = lab.crash(&[&words[..], &judge, &program].concat());
         (out.status.code(), text(&out.stdout) + &text(&out.stderr))

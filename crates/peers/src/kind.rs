@@ -95,7 +95,8 @@ impl KernelFs {
         };
         // First: no program helps where the kernel has no such file system.
         // OK to ignore how modprobe ends: what counts is what the kernel knows then.
-        if !known() && !(tool::run("modprobe", &[self.name().as_ref()]).is_ok() && known()) {
+        let comes = || tool::run("modprobe", &[self.name().as_ref()]).is_ok() && known();
+        if !known() && !comes() {
             return Err(PeerError::NoKernel { kind: self.name() });
         }
         let (programs, package) = self.programs();

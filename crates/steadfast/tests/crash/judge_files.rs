@@ -18,7 +18,8 @@ fn a_judge_may_do_anything_with_its_files() {
          fd = os.open('named', os.O_CREAT | os.O_EXCL | os.O_RDWR)\n\
          os.pwrite(fd, b'text', 2)\nassert open('named').read() == '\\0\\0text'\n\
          a, b = open('m'), open('m')\nfcntl.flock(a, fcntl.LOCK_EX)\n\
-         try:\n    fcntl.flock(b, fcntl.LOCK_EX | fcntl.LOCK_NB)\n    raise SystemExit('locked twice')\n\
+         try:\n    fcntl.flock(b, fcntl.LOCK_EX | fcntl.LOCK_NB)\n\
+         \x20   raise SystemExit('locked twice')\n\
          except BlockingIOError:\n    pass\n\
          s = socket.socket(socket.AF_UNIX)\ns.bind('sock')\ns.listen()\n\
          os.posix_fallocate(fd, 0, 1 << 20)\nassert os.fstat(fd).st_size == 1 << 20\n\

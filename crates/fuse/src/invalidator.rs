@@ -1,9 +1,9 @@
 //! Makes the kernel forget what it has cached, after a change that it does not know of.
 //!
 //! But for `write_out` and `below`, no notification here waits for the kernel, so a request may
-//! send one before it is answered. The notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does
-//! wait: for the lock of its directory, which the kernel holds until the request is answered. It has
-//! a thread of its own.
+//! send one before it is answered. The notification of a single name (FUSE_NOTIFY_INVAL_ENTRY)
+//! does wait: for the lock of its directory, which the kernel holds until the request is answered.
+//! It has a thread of its own.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

@@ -18,7 +18,8 @@ pub enum CrashPoints {
     None,
     /// At so many instants drawn from the seed: every second one evenly over the time, the others
     /// evenly over what happened, so that the long quiet parts and the short busy ones both get
-    /// their share. Fewer where two fall together.
+    /// their share; the last one at the very end, when all promises have been made. Fewer where
+    /// two fall together.
     Sampled(u64),
     /// Around everything that makes something durable ([`Recording::boundaries`]), and at the end.
     Flushes,
@@ -148,7 +149,7 @@ fn sampled(recording: &Recording, count: u64, rng: &mut Rng) -> Vec<u64> {
         0 => recording.crash_point_at(Nanos(from + rng.below((to - from).saturating_add(1)))),
         _ => first + rng.below(last - first + 1),
     };
-    (0..count).map(one).collect()
+    (0..count.saturating_sub(1)).map(one).chain((count > 0).then_some(last)).collect()
 }
 
 impl FromStr for CrashPoints {

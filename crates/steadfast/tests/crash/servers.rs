@@ -149,7 +149,7 @@ fn wrong_words_about_servers_are_named() {
         (&["--ready", "true"], "--client"),
         (&["--client-limit", "3"], "--client"),
         (&["--client", "true", "--client-limit", "0"], "--client-limit 0"),
-        (&["--client", "true", "--ready", "true", "--ready-limit", "-1"], "--ready-limit"),
+        (&["--client", "true", "--ready", "true", "--ready-limit=-1"], "--ready-limit -1"),
     ];
     for (words, named) in wrong {
         let out = lab.crash(&[&["run"], words, &["--", "sleep", "600"]].concat());

@@ -151,12 +151,7 @@ pub struct CrashRun {
     #[command(flatten)]
     pub reports: ReportArgs,
     /// The program and its arguments; with --client, the server
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required = true,
-        value_name = "PROGRAM"
-    )]
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub program: Vec<String>,
 }
 

@@ -12,6 +12,7 @@
 
 mod decisive;
 pub mod ext4;
+mod joined;
 mod machine;
 mod plan;
 pub mod ram;
@@ -28,7 +29,8 @@ use crate::states::{State, States};
 
 pub use crate::states::{ActiveTime, CrashPoints};
 pub use decisive::Decisive;
-pub use machine::{BootedMachine, RebootTarget, structure, structure_on};
+pub use joined::{JoinedMachine, JoinedPart};
+pub use machine::{BootedMachine, FsDevices, RebootTarget, structure, structure_on};
 pub use plan::{Checks, Plan, SecondCuts};
 pub use ram::OnRam;
 pub use recorded::CutSource;

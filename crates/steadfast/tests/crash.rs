@@ -17,6 +17,8 @@ mod examples;
 mod failing;
 #[path = "crash/helpers.rs"]
 mod helpers;
+#[path = "crash/joined.rs"]
+mod joined;
 #[path = "crash/judge_files.rs"]
 mod judge_files;
 #[path = "crash/judged.rs"]

@@ -27,6 +27,7 @@ pub mod foreign;
 mod fs;
 mod hard_links;
 mod host;
+mod joined;
 pub mod options;
 pub mod path;
 mod raw_flags;
@@ -38,6 +39,7 @@ pub use error::{FsError, Result};
 pub use fs::FileSystem;
 pub use hard_links::HardLinks;
 pub use host::HostFs;
+pub use joined::{JOINED_MAX, JoinedFs};
 pub use transact::TransactError;
 pub use types::{
     Advice, Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags,

@@ -38,6 +38,20 @@ pub trait RebootTarget: Send + Sync {
     fn journal(&self) -> Option<usize> {
         None
     }
+
+    /// Where its file systems are.
+    fn file_systems(&self) -> Vec<FsDevices> {
+        vec![FsDevices { disk: self.disk(), journal: self.journal() }]
+    }
+}
+
+/// The devices of a file system, by their indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FsDevices {
+    /// The one that holds it.
+    pub disk: usize,
+    /// The one that holds its external journal; it need not be there.
+    pub journal: Option<usize>,
 }
 
 /// A machine that is up.
@@ -89,12 +103,8 @@ impl System for Arc<dyn RebootTarget> {
         })
     }
 
-    fn disk(&self) -> usize {
-        RebootTarget::disk(&**self)
-    }
-
-    fn journal(&self) -> Option<usize> {
-        RebootTarget::journal(&**self)
+    fn file_systems(&self) -> Vec<FsDevices> {
+        RebootTarget::file_systems(&**self)
     }
 }
 

@@ -7,6 +7,7 @@ use steadfast_devices::filter::record::Recording;
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
+use super::machine::FsDevices;
 use crate::error::Result;
 
 /// Called with the file system while it is mounted; nothing may be left open.
@@ -80,13 +81,8 @@ pub trait System: Send + Sync {
         None
     }
 
-    /// Index of the device that holds the file system.
-    fn disk(&self) -> usize {
-        0
-    }
-
-    /// Index of the device that holds an external journal.
-    fn journal(&self) -> Option<usize> {
-        None
+    /// Where its file systems are.
+    fn file_systems(&self) -> Vec<FsDevices> {
+        vec![FsDevices::default()]
     }
 }

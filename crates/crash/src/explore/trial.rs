@@ -9,6 +9,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
+use super::machine::FsDevices;
 use super::plan::{Checks, Plan};
 use super::second::{cut_recovery, cut_recovery_everywhere};
 use super::structure;
@@ -91,9 +92,11 @@ impl Trial<'_> {
 
     /// What the kernel makes of what the cut has left, if it is to be asked.
     pub(crate) fn ask_kernel(&self, contents: &[Store]) -> Option<Opinion> {
-        let journal = self.system.journal().and_then(|j| contents.get(j));
-        let disk = &contents[self.system.disk()];
-        Some(self.kernel?.judge(disk, journal, &**self.judge, self.moment))
+        let kernel = self.kernel?;
+        // It would show the judge a part of the tree.
+        let [fs] = self.system.file_systems()[..] else { return None };
+        let (disk, journal) = on_devices(fs, contents);
+        Some(kernel.judge(disk, journal, &**self.judge, self.moment))
     }
 
     /// Second cuts of the recovery from what the cut has left, beside its own outcome: one, or at
@@ -183,11 +186,16 @@ impl Trial<'_> {
             cut.findings.push(why);
         }
         if let Some(contents) = &recovered.contents {
-            let disk = &contents[self.system.disk()];
-            cut.damage.extend(structure(disk));
-            if let Some(e2fsck) = self.e2fsck {
-                let journal = self.system.journal().and_then(|j| contents.get(j));
-                cut.e2fsck = Some(e2fsck.judge(disk, journal));
+            for fs in self.system.file_systems() {
+                let (disk, journal) = on_devices(fs, contents);
+                cut.damage.extend(structure(disk));
+                let said = self.e2fsck.map(|e2fsck| e2fsck.judge(disk, journal));
+                // The worst that it says of one.
+                cut.e2fsck = match (cut.e2fsck.take(), said) {
+                    (before @ Some(Opinion::Damaged(_)), _) => before,
+                    (before @ Some(_), Some(Opinion::Clean)) => before,
+                    (_, said) => said,
+                };
             }
         }
         (placed(cut), recovered.contents)
@@ -201,6 +209,11 @@ impl Trial<'_> {
     fn placed(&self, cut: StateFigures) -> StateFigures {
         StateFigures { at: self.moment.at, tick: self.moment.tick, ..cut }
     }
+}
+
+/// What a file system's devices hold: its disk, and its journal if that is there.
+fn on_devices(fs: FsDevices, contents: &[Store]) -> (&Store, Option<&Store>) {
+    (&contents[fs.disk], fs.journal.and_then(|journal| contents.get(journal)))
 }
 
 /// Where the judge of a boot puts what it finds.

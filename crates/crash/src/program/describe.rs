@@ -77,10 +77,7 @@ fn doubted(state: &State) -> BTreeMap<(u32, u64), (usize, usize)> {
 pub fn purpose(names: &Names, event: &Event) -> String {
     let Action::Write { offset, data, .. } = &event.action else { return String::new() };
     let data = data.unpack();
-    let what = match event.device.0 {
-        0 => names.name(*offset, &data),
-        _ => names.journal(&data).join(", "),
-    };
+    let what = names.on_device(event.device.0, *offset, &data);
     if what.is_empty() { what } else { format!(": {what}") }
 }
 

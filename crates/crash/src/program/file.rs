@@ -29,9 +29,8 @@ const MAGIC: &[u8; 16] = b"steadfast crash\n";
 const VERSION: u32 = 6;
 /// Bytes of the magic and the version.
 const HEAD: usize = MAGIC.len() + 4;
-/// Largest device in a file, in bytes: what a run of a program is recorded on is far smaller, and
-/// a reader of the file makes tables of its pages.
-pub const DEVICE_BYTES_MAX: u64 = 64 << 30;
+/// Largest device in a file, in bytes: as large as modelled disks are.
+const DEVICE_BYTES_MAX: u64 = 4 << 40;
 
 /// Bytes of a file that are read, at most: they are all in memory, as the run was that made them.
 const FILE_MAX: u64 = 8 << 30;

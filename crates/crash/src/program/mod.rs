@@ -213,7 +213,8 @@ pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<Recov
     };
     let (mut damage, contents) = (recovered.damage, recovered.contents);
     if let Some(contents) = &contents {
-        damage.extend(structure(&contents[system.disk()]));
+        let disks = system.file_systems().into_iter().map(|fs| &contents[fs.disk]);
+        damage.extend(disks.flat_map(structure));
     }
     Ok(RecoveredState { tree, damage, contents })
 }

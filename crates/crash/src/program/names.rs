@@ -40,6 +40,8 @@ pub struct Names {
     pieces: BTreeMap<u64, (u64, BlockUse)>,
     inodes: BTreeMap<u64, Vec<u8>>,
     block: u64,
+    /// Of file systems in folders of this one: their first devices, and those folders.
+    joined: Vec<(u32, Vec<u8>, Names)>,
 }
 
 impl Names {
@@ -63,6 +65,28 @@ impl Names {
             self.inodes.entry(inode).or_insert(path);
         }
         self.block = self.block.max(other.block);
+        for ((.., names), (.., more)) in self.joined.iter_mut().zip(other.joined) {
+            names.add(more);
+        }
+    }
+
+    /// Adds the map of a file system that is mounted in a folder of this one; its first device, of
+    /// all that were recorded.
+    pub fn join(&mut self, (device, folder): (u32, &[u8]), names: Names) {
+        self.joined.push((device, folder.to_vec(), names));
+    }
+
+    /// What `data`, written to one of the recorded devices, was for.
+    pub(super) fn on_device(&self, device: u32, offset: u64, data: &[u8]) -> String {
+        let mut behind = self.joined.iter().rev();
+        if let Some((first, folder, names)) = behind.find(|(first, ..)| *first <= device) {
+            let what = names.on_device(device - first, offset, data);
+            return if what.is_empty() { what } else { format!("{}/: {what}", shown(folder)) };
+        }
+        match device {
+            0 => self.name(offset, data),
+            _ => self.journal(data).join(", "),
+        }
     }
 
     fn at(&self, offset: u64) -> Option<(u64, &(u64, BlockUse))> {

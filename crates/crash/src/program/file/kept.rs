@@ -333,7 +333,7 @@ fn contents(devices: &[RecordedDevice], bases: &[Vec<Piece>]) -> Result<Vec<Stor
 impl SavedRun<'_> {
     /// One byte in each of so many MiB of a device of 64 GiB: at the start, or written.
     pub(super) fn spread_out(&mut self, tables: u64, of_base: bool) {
-        self.devices[0].0.info.size = DEVICE_BYTES_MAX;
+        self.devices[0].0.info.size = super::tests::DISK;
         let mut places = (0..tables).map(|table| table * TABLE);
         let bytes = PackedBytes::pack(&bytes::Bytes::from_static(&[1]));
         if of_base {
@@ -348,7 +348,7 @@ impl SavedRun<'_> {
 
     /// So many requests, one after the other, on a device of 64 GiB, and no others.
     pub(super) fn repeated(&mut self, count: u64, mut action: impl FnMut() -> Action) {
-        self.devices[0].0.info.size = DEVICE_BYTES_MAX;
+        self.devices[0].0.info.size = super::tests::DISK;
         let first = self.requests[0].submitted.tick;
         let ticks = first - self.first_tick + count + 1;
         self.times = vec![self.times[0]; ticks as usize];

@@ -9,6 +9,9 @@ use steadfast_devices::store::Store;
 use super::super::{Call, CallDetail, CallKind, Contents, FaultError, Line, Origin};
 use super::*;
 
+/// Bytes of the disk on which requests are repeated.
+pub(super) const DISK: u64 = 64 << 30;
+
 fn run() -> ProgramRun {
     let log = RecordLog::new();
     let ram = Ram::new("ram0", 1 << 20).with_volatile_cache();
@@ -185,7 +188,7 @@ fn of_all(requests: u64, action: impl Fn() -> Action) -> Vec<u8> {
 /// A discard and a persist have a length and no bytes.
 #[test]
 fn a_length_without_bytes_takes_no_memory() {
-    let discard = || Action::Discard { offset: 0, len: DEVICE_BYTES_MAX };
+    let discard = || Action::Discard { offset: 0, len: DISK };
     let run = parse(&of_all(3, discard)).unwrap();
     let last = run.recording.last_crash_point();
     let mut asked = 0;
@@ -194,7 +197,7 @@ fn a_length_without_bytes_takes_no_memory() {
         false
     });
     assert!(asked <= 3 * 4097, "{asked}");
-    let persist = || Action::Persist { offset: 0, len: DEVICE_BYTES_MAX };
+    let persist = || Action::Persist { offset: 0, len: DISK };
     for hostile in [of_all(300, discard), of_all(1, persist)] {
         let said = parse(&hostile).unwrap_err();
         assert!(said.contains("discards and persists are of more than"), "{said}");

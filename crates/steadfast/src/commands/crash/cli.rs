@@ -31,6 +31,7 @@ Examples:
       --judge-prints ok -- ./app
   steadfast crash run --fs kernel-ext4:noauto_da_alloc,xfs,btrfs -- ./update
   steadfast crash run --stack nvram-journal:external -- ./update
+  steadfast crash run --stack wal=nvram-journal:external -- ./database
   steadfast crash run --client put-rows --ready 'curl -s localhost:8080' \\
       --judge check-rows -- ./server --port 8080
 
@@ -72,13 +73,11 @@ pub struct CrashRun {
     #[arg(long, value_name = "FS,...", value_delimiter = ',', default_value = "ext4")]
     pub fs: Vec<String>,
     /// A setup (file) or a variant of a scenario (name or file; see `lab list`) instead: its
-    /// volumes, memory, external journal and scheduler, with its mount options before those of -o
-    #[arg(
-        long,
-        value_name = "FILE[:VARIANT]",
-        conflicts_with_all = ["fs", "journal", "device", "size", "media"]
-    )]
-    pub stack: Option<String>,
+    /// volumes, memory, external journal and scheduler, with its mount options before those of -o.
+    /// With a folder before it, another file system that is mounted there and loses power at the
+    /// same instant, as wal=nvram-journal:external (may be said several times)
+    #[arg(long, value_name = "[FOLDER=]FILE[:VARIANT]")]
+    pub stack: Vec<String>,
     /// Mount options, as of `steadfast mount` or, for the kernel's, mount(8)
     #[arg(short = 'o', value_name = "OPTION,...")]
     pub options: Vec<String>,

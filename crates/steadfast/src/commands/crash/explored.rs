@@ -136,12 +136,13 @@ impl Explorer<'_> {
         by_value: bool,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<ModelReports>> {
-        let Exploration { run, judge, workers, .. } = *self.exploration;
+        let Exploration { run, judge, workers, system, .. } = *self.exploration;
         if self.models.is_empty() || run.calls.is_empty() || !(self.go_on)() {
             return Ok(None);
         }
         let base = self.exploration.base().map_err(|e| not_judged(anyhow!(e)))?;
-        let plan = ModelPlan { seed: self.choice.seed, workers, by_value };
+        let others = system.file_systems().len() == 1;
+        let plan = ModelPlan { seed: self.choice.seed, workers, by_value, others };
         Ok(Some(models::explore(self.models, (run, &base), judge, plan, &|share| {
             self.bar.set(share, "the calls alone");
             go_on()

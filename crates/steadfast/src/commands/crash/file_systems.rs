@@ -47,7 +47,7 @@ pub fn of(args: &CrashRun) -> Result<(Vec<Setup>, Vec<SkippedFs>), Usage> {
     if setups.len() == 1 {
         return Ok((setups, skipped));
     }
-    if args.stack.is_some() || args.journal != "internal" {
+    if !args.stack.is_empty() || args.journal != "internal" {
         usage!("--stack and --journal are for one file system");
     }
     let mut problem = None;

@@ -12,6 +12,7 @@ mod explored;
 mod failures;
 mod file_systems;
 mod group;
+mod joined;
 mod judge_files;
 mod judge_namespaces;
 mod judged;

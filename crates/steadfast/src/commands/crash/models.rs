@@ -9,6 +9,7 @@ use steadfast_crash::program::explore::{Wrong, without_numbers};
 use steadfast_crash::program::{Judges, ProgramRun, Tree};
 
 use super::cli::CrashRun;
+use super::setup::Setup;
 use crate::Usage;
 
 /// Instants and states of each without a judge, which cost little.
@@ -65,10 +66,13 @@ pub struct ModelPlan {
     pub workers: usize,
     /// The smallest losses first: there may not be the time for all.
     pub by_value: bool,
+    /// Where something is found, the models that were not asked for say where it is safe: each is
+    /// of one file system alone.
+    pub others: bool,
 }
 
 /// The models of `--model`; none: `none`.
-pub fn asked(args: &CrashRun) -> Result<Vec<Model>, Usage> {
+pub fn asked(args: &CrashRun, setups: &[Setup]) -> Result<Vec<Model>, Usage> {
     if args.model == ["none"] {
         return Ok(Vec::new());
     }
@@ -76,6 +80,10 @@ pub fn asked(args: &CrashRun) -> Result<Vec<Model>, Usage> {
     let named = |name: &String| named(name, ", and none");
     let mut models = args.model.iter().map(named).collect::<Result<Vec<Model>, Usage>>()?;
     models.retain(|model| seen.insert(*model));
+    let several = setups.iter().any(|setup| !setup.joined.is_empty());
+    if let Some(model) = models.iter().find(|model| several && **model != Model::Posix) {
+        usage!("--model {}: of one file system alone; say posix or none here", model.name());
+    }
     Ok(models)
 }
 
@@ -113,7 +121,7 @@ pub fn explore(
     plan: ModelPlan,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> ModelReports {
-    let ModelPlan { seed, workers, by_value } = plan;
+    let ModelPlan { seed, workers, by_value, others } = plan;
     let exploration = exploration(run, judge, judge.is_some(), (seed, workers));
     let one = |model: &Model| {
         let report = match by_value {
@@ -124,7 +132,7 @@ pub fn explore(
     };
     let mut reports: Vec<(Model, ModelReport)> = models.iter().map(one).collect();
     let asked = reports.len();
-    if reports.iter().any(|(_, report)| report.bad_states > 0) {
+    if others && reports.iter().any(|(_, report)| report.bad_states > 0) {
         let others: Vec<Model> = Model::all().filter(|model| !models.contains(model)).collect();
         reports.extend(others.iter().map(one));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_crash::explore::StackMachine;
-use steadfast_crash::program::{Names, ProgramRun};
-use steadfast_devices::filter::record::{DeviceId, RecordLog};
+use steadfast_crash::program::Names;
+use steadfast_devices::filter::record::{Media, RecordLog};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 use steadfast_ext4_mkfs::{Contents, JournalChoice};
@@ -141,14 +141,17 @@ impl OnStack {
         Ok((devices, blocks))
     }
 
-    /// Each recorded device is of the medium that the description says.
-    pub fn on_media(&self, run: ProgramRun) -> ProgramRun {
-        let devices = (0..).zip(self.stack.setup.leaves());
-        let recording = devices.fold(run.recording, |recording, (number, name)| {
-            let media = self.stack.setup.topology.devices.get(&name).map(|device| device.media);
-            recording.with_media(DeviceId(number), media.unwrap_or_default())
-        });
-        ProgramRun { recording, ..run }
+    /// How many devices it is on.
+    pub fn devices(&self) -> u32 {
+        self.stack.setup.leaves().len() as u32
+    }
+
+    /// The medium of a device, as the description says.
+    pub fn media(&self, device: u32) -> Media {
+        let setup = &self.stack.setup;
+        let name = setup.leaves().into_iter().nth(device as usize);
+        let device = name.and_then(|name| setup.topology.devices.get(&name));
+        device.map(|device| device.media).unwrap_or_default()
     }
 
     /// Whether the file system sees what the devices hold, byte by byte.

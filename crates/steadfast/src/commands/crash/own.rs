@@ -16,7 +16,7 @@ use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_setup::Blocks;
-use steadfast_vfs::FileSystem;
+use steadfast_vfs::{FileSystem, JoinedFs, NewNode};
 
 use super::control::{ControlPlace, RunControl};
 use super::ended::RunEnd;
@@ -50,23 +50,11 @@ pub fn record(
 ) -> Result<OwnRun> {
     let log = RecordLog::new();
     log.pause(true);
-    let (blocks, bases) = match &setup.stack {
-        Some(stack) => {
-            let machine = stack.stack_machine(setup.wanted()?.for_fs());
-            let owner = crate::commands::mkfs::root_owner();
-            let (devices, blocks) = stack.recorded(&machine, owner, &log).map_err(to_anyhow)?;
-            if let Some(command) = prepare {
-                set_up(setup, &blocks, command, watch.stops)?;
-            }
-            blocks.flush().map_err(to_anyhow)?;
-            let bases: Vec<Store> = devices.all().map(|device| device.contents()).collect();
-            (blocks, bases)
-        }
-        None => on_models(setup, kind, prepare, watch.stops, &log)?,
-    };
+    let disks = RecordedDisks::new(setup, kind, prepare, watch.stops, &log)?;
+    let bases = disks.contents()?;
     log.pause(false);
-    let fs = mount(setup, &blocks)?;
-    let watched = Arc::new(WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
+    let mounted = MountedAll::new(setup, disks.each.iter().map(|(blocks, _)| blocks))?;
+    let watched = Arc::new(WatchedFs::new(Arc::clone(&mounted.fs), &log));
     let served =
         ServedFolder::new(Arc::clone(&watched) as Arc<dyn FileSystem>, setup.wanted()?.fuse)?;
     let lines = AckLines::new(&log);
@@ -75,28 +63,120 @@ pub fn record(
     let ended = program::run(served.path(), &lines, Some(&control), watch)?;
     let never_came = control.close();
     let recording = log.take();
-    let tree = Tree::read(&*fs).map_err(NoTree::from);
+    let tree = Tree::read(&*mounted.fs).map_err(NoTree::from);
     let (calls, lines) = (watched.calls(), lines.lines());
     drop(watched);
     served.end("the program")?;
     // What reaches the devices now is no longer of interest.
-    let _ = fs.unmount();
-    drop(fs);
-    let _ = blocks.close();
+    let _ = mounted.unmount();
+    disks.each.iter().for_each(|(blocks, _)| drop(blocks.close()));
     let about = setup.about();
     let run = ProgramRun::new(about, bases, recording, lines, calls);
     Ok(OwnRun { run, tree, ended, never_came })
 }
 
-/// The disk and the journal that were named, as models in real time, recorded; and what they hold
-/// before the run.
+/// Of a file system: what it is mounted from, and the models below that.
+type DisksOfFs = (Blocks, Vec<Arc<dyn Model>>);
+
+/// The recorded devices of all file systems of a setup, in its order.
+struct RecordedDisks {
+    each: Vec<DisksOfFs>,
+}
+
+impl RecordedDisks {
+    /// With new file systems, in which the set-up's command has run.
+    fn new(
+        setup: &Setup,
+        kind: FsKind,
+        prepare: Option<&str>,
+        stops: &AtomicUsize,
+        log: &RecordLog,
+    ) -> Result<RecordedDisks> {
+        if setup.stack.is_none() && setup.joined.is_empty() {
+            return Ok(RecordedDisks { each: vec![on_models(setup, kind, prepare, stops, log)?] });
+        }
+        let owner = crate::commands::mkfs::root_owner();
+        let one = |setup: &Setup| match &setup.stack {
+            Some(stack) => {
+                let machine = stack.stack_machine(setup.wanted()?.for_fs());
+                let (devices, blocks) = stack.recorded(&machine, owner, log).map_err(to_anyhow)?;
+                Ok((blocks, devices.all().cloned().collect()))
+            }
+            None => on_models(setup, kind, None, stops, log),
+        };
+        let disks = RecordedDisks { each: setup.each().map(one).collect::<Result<_>>()? };
+        let blocks = || disks.each.iter().map(|(blocks, _)| blocks);
+        make_folders(setup, blocks())?;
+        if let Some(command) = prepare {
+            set_up(setup, blocks(), command, stops)?;
+        }
+        Ok(disks)
+    }
+
+    /// What all devices hold, once nothing is on its way to them.
+    fn contents(&self) -> Result<Vec<Store>> {
+        self.each.iter().try_for_each(|(blocks, _)| blocks.flush()).map_err(to_anyhow)?;
+        Ok(self.each.iter().flat_map(|(_, models)| models).map(|model| model.contents()).collect())
+    }
+}
+
+/// All file systems of a setup, mounted.
+struct MountedAll {
+    each: Vec<Arc<Ext4>>,
+    /// What is seen of them: one tree.
+    fs: Arc<dyn FileSystem>,
+}
+
+impl MountedAll {
+    fn new<'b>(setup: &Setup, blocks: impl Iterator<Item = &'b Blocks>) -> Result<MountedAll> {
+        let one = |(setup, blocks): (&Setup, &Blocks)| mount(setup, blocks);
+        let each = setup.each().zip(blocks).map(one).collect::<Result<Vec<_>>>()?;
+        let mut systems = each.iter().map(|fs| Arc::clone(fs) as Arc<dyn FileSystem>);
+        let first = systems.next().context("a setup without a file system")?;
+        let folders = setup.joined.iter().map(|(folder, _)| folder.clone().into_bytes());
+        let others: Vec<_> = folders.zip(systems).collect();
+        let fs = match others.is_empty() {
+            true => first,
+            false => Arc::new(JoinedFs::new(first, others)?),
+        };
+        Ok(MountedAll { each, fs })
+    }
+
+    fn unmount(self) -> Result<()> {
+        drop(self.fs);
+        // All of them, also where one fails.
+        let unmounted: Vec<_> = self.each.iter().map(|fs| fs.unmount()).collect();
+        Ok(unmounted.into_iter().collect::<Result<_, _>>()?)
+    }
+}
+
+/// Makes the folders to mount on, in the first file system.
+fn make_folders<'b>(setup: &Setup, blocks: impl Iterator<Item = &'b Blocks>) -> Result<()> {
+    if setup.joined.is_empty() {
+        return Ok(());
+    }
+    let alone = Setup { joined: Vec::new(), ..setup.clone() };
+    let mounted = MountedAll::new(&alone, blocks)?;
+    let (uid, gid) = crate::commands::mkfs::root_owner();
+    let node = NewNode { mode: 0o755, uid, gid, umask: 0 };
+    for (folder, _) in &setup.joined {
+        let mut dir = mounted.fs.root();
+        for name in folder.split('/') {
+            let found = mounted.fs.lookup(dir, name.as_bytes());
+            dir = found.or_else(|_| mounted.fs.mkdir(dir, name.as_bytes(), node))?.ino;
+        }
+    }
+    mounted.unmount().context("unmounting before the run")
+}
+
+/// The disk and the journal that were named, as models in real time, recorded.
 fn on_models(
     setup: &Setup,
     kind: FsKind,
     prepare: Option<&str>,
     stops: &AtomicUsize,
     log: &RecordLog,
-) -> Result<(Blocks, Vec<Store>)> {
+) -> Result<DisksOfFs> {
     let bases = prepared(setup, kind, prepare, stops)?;
     let disk = setup.disk.build(setup.size).map_err(|e| anyhow!(e))?;
     let card = setup.journal.build().map_err(|e| anyhow!(e))?;
@@ -106,7 +186,8 @@ fn on_models(
     let recorded = |device: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
         Arc::new(Record::new(Arc::clone(device) as Arc<_>, log))
     };
-    Ok((Blocks::new(recorded(&disk), card.as_ref().map(recorded), None), bases))
+    let blocks = Blocks::new(recorded(&disk), card.as_ref().map(recorded), None);
+    Ok((blocks, iter::once(disk).chain(card).collect()))
 }
 
 fn mount(setup: &Setup, blocks: &Blocks) -> Result<Arc<Ext4>> {
@@ -127,23 +208,30 @@ fn prepared(
     let blocks = Blocks::new(shared(&disk), card.as_ref().map(shared), None);
     make(setup, kind, &blocks)?;
     if let Some(command) = command {
-        set_up(setup, &blocks, command, stops)?;
+        set_up(setup, iter::once(&blocks), command, stops)?;
     }
     Ok(iter::once(&disk).chain(&card).map(Ram::store).collect())
 }
 
 /// Runs the set-up's command in the mounted file system.
-fn set_up(setup: &Setup, blocks: &Blocks, command: &str, stops: &AtomicUsize) -> Result<()> {
-    let fs = mount(setup, blocks)?;
-    let served = ServedFolder::new(Arc::clone(&fs) as Arc<dyn FileSystem>, setup.wanted()?.fuse)?;
+fn set_up<'b>(
+    setup: &Setup,
+    blocks: impl Iterator<Item = &'b Blocks>,
+    command: &str,
+    stops: &AtomicUsize,
+) -> Result<()> {
+    let mounted = MountedAll::new(setup, blocks)?;
+    let served = ServedFolder::new(Arc::clone(&mounted.fs), setup.wanted()?.fuse)?;
     let done = run_setup(command, served.path(), stops);
     served.end("the set-up")?;
-    if setup.wanted()?.ext4.data == DataMode::Transact {
-        // Whatever makes points, and whether unmounting does: the run begins with what the
-        // set-up has left.
-        fs.transact().context("a transaction point after --setup")?;
+    for (setup, fs) in setup.each().zip(&mounted.each) {
+        if setup.wanted()?.ext4.data == DataMode::Transact {
+            // Whatever makes points, and whether unmounting does: the run begins with what the
+            // set-up has left.
+            fs.transact().context("a transaction point after --setup")?;
+        }
     }
-    fs.unmount().context("unmounting after --setup")?;
+    mounted.unmount().context("unmounting after --setup")?;
     done
 }
 

@@ -42,7 +42,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     for setup in &setups {
         setup::choice(setup, args)?;
     }
-    let models = models::asked(args)?;
+    let models = models::asked(args, &setups)?;
     let linger = seconds("--linger", args.linger)?;
     let files = ReportFiles::tried(args, &setups, judge.as_ref(), &models)?;
     file_systems::say_skipped(&skipped);

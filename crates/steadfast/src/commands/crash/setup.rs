@@ -1,11 +1,11 @@
 //! What a run is recorded on and how it is judged: from the command line, or from a recording.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{OnRam, RebootTarget, System};
-use steadfast_crash::program::file::DEVICE_BYTES_MAX;
+use steadfast_crash::explore::{JoinedMachine, JoinedPart, OnRam, RebootTarget, System};
 use steadfast_crash::program::{Command, Names, ProgramRun};
 use steadfast_crash::states::{Choice, StateBound};
 use steadfast_devices::filter::record::{DeviceId, Media, MediaError};
@@ -18,6 +18,7 @@ use steadfast_vfs::options::choose;
 use super::budget::seconds;
 use super::cli::{CrashRun, JudgeArgs};
 use super::devices::{Disk, JournalMedium};
+use super::joined::{self, JoinedSetup};
 use super::kernel;
 use super::on_stack::OnStack;
 use crate::Usage;
@@ -55,7 +56,12 @@ pub struct Setup {
     pub epoch: u64,
     /// A described stack, instead of disk and journal.
     pub stack: Option<OnStack>,
+    /// Others that are mounted in folders of it, and lose power with it.
+    pub joined: Vec<JoinedSetup>,
 }
+
+/// Largest disk of a run, in bytes.
+const SIZE_MAX: u64 = 64 << 30;
 
 const OWN: [(&str, FsKind); 3] =
     [("ext2", FsKind::Ext2), ("ext3", FsKind::Ext3), ("ext4", FsKind::Ext4)];
@@ -102,7 +108,16 @@ impl Setup {
             usage!("--fs: a name is missing");
         }
         let own = own.replace(':', ",");
-        let stack = args.stack.as_deref().map(OnStack::named).transpose()?;
+        let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
+        let (stack, joined) = joined::stacks(&args.stack, epoch)?;
+        let described = "the stack says what it is on";
+        let (other_device, other_media) = (args.device != "ssd", args.media != "sectors");
+        if stack.is_some() && (other_device || other_media || args.size.is_some()) {
+            usage!("--stack: {described}: no --device, --size, --media");
+        }
+        if stack.is_some() && (name != "ext4" || args.journal != "internal") {
+            usage!("--stack: {described}: no --fs, --journal");
+        }
         let of_stack = stack.as_ref().map_or("", |stack| stack.mount_options());
         let given = args.options.iter().map(String::as_str);
         let options: Vec<&str> =
@@ -111,7 +126,9 @@ impl Setup {
         let disk: Disk = args.device.parse().map_err(Usage)?;
         let size = bytes_of("--size", args.size.as_deref())?;
         let size = size.unwrap_or_else(|| fs.default_size().max(disk.least_bytes()));
-        let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
+        if let (Fs::Kernel(_), Some((folder, _))) = (fs, joined.first()) {
+            usage!("--stack {folder}=: only Steadfast's own file systems are mounted in folders");
+        }
         let setup = Setup {
             name: name.to_owned(),
             fs,
@@ -122,13 +139,15 @@ impl Setup {
             size,
             epoch,
             stack,
+            joined,
         };
         setup.checked()
     }
 
-    fn checked(self) -> Result<Setup, Usage> {
+    /// The same, with the size in whole blocks, if it can be made.
+    pub fn checked(self) -> Result<Setup, Usage> {
         let Setup { size, .. } = self;
-        if !((1 << 20)..=DEVICE_BYTES_MAX).contains(&size) {
+        if !((1 << 20)..=SIZE_MAX).contains(&size) {
             usage!("--size {}: choose from 1m to 64g, in steps of 4k", size::shown(size));
         }
         if size < self.disk.least_bytes() {
@@ -165,10 +184,36 @@ impl Setup {
 
     /// The recorded disk is of this medium.
     pub fn on_media(&self, run: ProgramRun) -> ProgramRun {
-        if let Some(stack) = &self.stack {
-            return stack.on_media(run);
+        let (mut run, mut first) = (run, 0);
+        for setup in self.each() {
+            let media = |device: u32| match &setup.stack {
+                Some(stack) => stack.media(device),
+                None => {
+                    if device == 0 {
+                        setup.media
+                    } else {
+                        Media::default()
+                    }
+                }
+            };
+            for device in 0..setup.devices() {
+                let id = DeviceId(first + device);
+                run.recording = run.recording.with_media(id, media(device));
+            }
+            first += setup.devices();
         }
-        ProgramRun { recording: run.recording.with_media(DeviceId(0), self.media), ..run }
+        run
+    }
+
+    /// This file system, and those in its folders.
+    pub fn each(&self) -> impl Iterator<Item = &Setup> {
+        iter::once(self).chain(self.joined.iter().map(|(_, setup)| setup))
+    }
+
+    /// How many recorded devices it is on, without those of the others.
+    fn devices(&self) -> u32 {
+        let described = self.stack.as_ref().map(OnStack::devices);
+        described.unwrap_or(1 + u32::from(self.journal == JournalMedium::Nvram))
     }
 
     /// What recovers from what a cut leaves.
@@ -178,10 +223,22 @@ impl Setup {
             peer.fs.available().map_err(|e| Usage(e.to_string()))?;
             return Ok(Box::new(peer));
         }
+        if self.joined.is_empty() {
+            return Ok(Box::new(self.machine()?));
+        }
+        let folders = iter::once("").chain(self.joined.iter().map(|(folder, _)| &folder[..]));
+        let part = |(setup, folder): (&Setup, &str)| {
+            let (folder, devices) = (folder.as_bytes().to_vec(), setup.devices() as usize);
+            Ok(JoinedPart { folder, machine: setup.machine()?, devices })
+        };
+        let parts = self.each().zip(folders).map(part).collect::<Result<_, Usage>>()?;
+        Ok(Box::new(JoinedMachine { parts }.shared()))
+    }
+
+    /// The same of Steadfast's own, without those in its folders.
+    fn machine(&self) -> Result<Arc<dyn RebootTarget>, Usage> {
         if let Some(stack) = &self.stack {
-            let machine = stack.stack_machine(self.wanted()?.for_fs());
-            let machine: Arc<dyn RebootTarget> = Arc::new(machine);
-            return Ok(Box::new(machine));
+            return Ok(Arc::new(stack.stack_machine(self.wanted()?.for_fs())));
         }
         let machine = OnRam::new(self.wanted()?.for_fs());
         let machine = match self.fs {
@@ -191,11 +248,23 @@ impl Setup {
             })?),
             _ => machine,
         };
-        Ok(Box::new(machine.shared()))
+        Ok(machine.shared())
     }
 
     /// What lies where on the devices, once recovered; nothing is known of XFS, btrfs and F2FS.
-    pub fn names(&self, contents: Vec<Store>) -> Names {
+    pub fn names(&self, mut contents: Vec<Store>) -> Names {
+        let mut rest = contents.split_off(contents.len().min(self.devices() as usize));
+        let mut names = self.own_names(contents);
+        let mut first = self.devices();
+        for (folder, setup) in &self.joined {
+            let later = rest.split_off(rest.len().min(setup.devices() as usize));
+            names.join((first, folder.as_bytes()), setup.own_names(rest));
+            (rest, first) = (later, first + setup.devices());
+        }
+        names
+    }
+
+    fn own_names(&self, contents: Vec<Store>) -> Names {
         match self.fs {
             Fs::Own(_) => match (self.wanted(), &self.stack) {
                 (Err(_), _) => Names::default(),
@@ -220,6 +289,12 @@ impl Setup {
 
     /// In one line, for people.
     pub fn in_words(&self) -> String {
+        let joined =
+            self.joined.iter().map(|(folder, on)| format!(", {folder}/ on {}", on.in_words()));
+        joined.fold(self.own_words(), |words, more| words + &more)
+    }
+
+    fn own_words(&self) -> String {
         let options = match &self.options[..] {
             "" => String::new(),
             options => format!(" -o {options}"),
@@ -252,7 +327,8 @@ impl Setup {
             ("epoch", self.epoch.to_string()),
         ];
         let stack = self.stack.iter().flat_map(OnStack::about);
-        texts.into_iter().chain(stack).map(|(key, text)| (key.to_owned(), text)).collect()
+        let own = texts.into_iter().chain(stack).map(|(key, text)| (key.to_owned(), text));
+        own.chain(joined::about(&self.joined)).collect()
     }
 
     /// From a recording.
@@ -268,6 +344,7 @@ impl Setup {
             size: number(about, "size")?,
             epoch: number(about, "epoch")?,
             stack: OnStack::from_about(about)?,
+            joined: joined::from_about(about)?,
         };
         setup.checked().map_err(|e| e.to_string())
     }

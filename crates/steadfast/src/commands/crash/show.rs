@@ -66,6 +66,9 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
     let state = exploration.state(number);
     let state = state.ok_or_else(|| bad(format!("it has no state {number}")))?;
     if let Some(image) = &args.image {
+        if !setup.joined.is_empty() {
+            usage!("--image: there are several disks: take --tree");
+        }
         setup.stack.as_ref().map_or(Ok(()), OnStack::refuse_image)?;
         write_image(&state, image)?;
     }

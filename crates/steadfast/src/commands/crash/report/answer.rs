@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::Result;
+use steadfast_crash::persistence::Model;
 use steadfast_crash::program::describe::counted;
 
 use super::super::ci::findings::{Finding, Source};
@@ -32,7 +33,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     for finding in new.iter().take(NAMED) {
         writeln!(out, "  {}", finding.what)?;
         if !matches!(finding.source, Source::Reaction) {
-            writeln!(out, "    on {}", finding.everywhere())?;
+            writeln!(out, "    on {}", on(report, finding))?;
         }
         if !finding.fix.is_empty() {
             writeln!(out, "    to fix it, {}", finding.fix.join(" and "))?;
@@ -42,6 +43,19 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "  and {} more, below", new.len() - NAMED)?;
     }
     Ok(writeln!(out)?)
+}
+
+/// Where it was found: of what no model of a file system has, where the states show it.
+fn on(report: &Report<'_>, finding: &Finding<'_>) -> String {
+    let is_named = |finding: &Finding<'_>| match &finding.source {
+        Source::Calls(of) => of.wrong_on.iter().any(|model| *model != Model::Posix),
+        _ => true,
+    };
+    let same = |other: &&Finding<'_>| {
+        is_named(other) && (other.rule, &other.title) == (finding.rule, &finding.title)
+    };
+    let shown = report.results.findings.iter().find(same).filter(|_| !is_named(finding));
+    shown.unwrap_or(finding).everywhere()
 }
 
 /// The findings that nobody knows. What the states show and the calls explain is one: the calls
@@ -64,7 +78,8 @@ pub fn looked_at(report: &Report<'_>) -> String {
     let models = models.flat_map(|of| &of.reports[..of.asked]);
     let by_calls: u64 = models.map(|(_, of)| of.states).sum();
     let disks = match report.runs.len() {
-        1 => "of the recorded disk".to_owned(),
+        1 if report.runs[0].setup.joined.is_empty() => "of the recorded disk".to_owned(),
+        1 => "of the recorded disks".to_owned(),
         n => format!("of the recorded disks of {n} file systems"),
     };
     match by_calls {

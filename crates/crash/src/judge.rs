@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 
 use steadfast_block::pattern::{self, SECTOR, Stamp};
 use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Store;
 use steadfast_runtime::Nanos;
 use steadfast_vfs::FileSystem;
 
@@ -47,6 +48,17 @@ pub const UNIT: u64 = 4096;
 pub trait Judge: Send + Sync {
     /// Judges what is left after a cut at `at` and adds what it took to `cut`.
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures);
+
+    /// The same, with what the disk below `fs` holds, where that is known.
+    fn judge_on(
+        &self,
+        fs: &dyn FileSystem,
+        _disk: Option<&Store>,
+        at: Moment,
+        cut: &mut StateFigures,
+    ) {
+        self.judge(fs, at, cut);
+    }
 
     /// Judges a cut after which there is nothing to be read, because the mount was refused: all
     /// that was promised is missing until somebody repairs it by hand. Says nothing unless

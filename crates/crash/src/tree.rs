@@ -1,6 +1,7 @@
 //! The tree of files that a file system shows, in memory: read, compared, judged, written out.
 //! Every judge reads a recovered file system as such a tree, and keeps what it compares.
 
+mod known;
 mod pieces;
 mod read;
 mod write;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, FileType, FsError, Ino};
 
+pub(crate) use known::KnownTree;
 pub(crate) use pieces::Pieces;
 pub(crate) use read::contents_of;
 pub use steadfast_vfs::path::shown;

@@ -28,7 +28,7 @@ impl System for Peer {
         let failed = RefCell::new(None);
         // What keeps it from showing a mounted folder is kept.
         let show = |mounted: &Path, look: &Look| match HostFs::open(mounted) {
-            Ok(fs) => look(&fs),
+            Ok(fs) => look(&fs, None),
             Err(e) => *failed.borrow_mut() = Some(host(format!("the mounted folder: {e}"))),
         };
         let mut first = |mounted: &Path| show(mounted, &look);

@@ -108,7 +108,7 @@ fn a_workload_is_recorded_and_its_cuts_are_judged() {
     let recovered = |contents| {
         let found = Rc::new(RefCell::new(StateFigures::default()));
         let seen = Rc::clone(&found);
-        let look = move |fs: &dyn FileSystem| Both.judge(fs, note, &mut seen.borrow_mut());
+        let look = move |fs: &dyn FileSystem, _| Both.judge(fs, note, &mut seen.borrow_mut());
         let recovered = System::recover(&peer, Boot::of(contents, Rc::new(look)), 1).unwrap();
         assert_eq!((recovered.refused, recovered.damage), (None, vec![]));
         assert!(recovered.time > Duration::ZERO && !recovered.manual_repair);

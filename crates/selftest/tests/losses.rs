@@ -110,7 +110,7 @@ fn used_again(machine: &MixedMachine, contents: Vec<Store>, properly: bool) -> V
     let machine = *machine;
     let ran = Sim::new(1).run(move || {
         let log = RecordLog::new();
-        let BootedMachine { fs, shut_down } =
+        let BootedMachine { fs, shut_down, .. } =
             machine.power_on(contents.clone(), Some(&log)).unwrap();
         fs.mkdir(fs.root(), b"later", NewNode { mode: 0o755, ..NewNode::default() }).unwrap();
         fs.sync().unwrap();

@@ -78,5 +78,5 @@ pub fn booted(fs: Arc<Ext4>, left: impl FnOnce() -> Result<Vec<Store>> + 'static
         mounted.unmount().map_err(words)?;
         left()
     };
-    BootedMachine { fs, shut_down: Box::new(shut_down) }
+    BootedMachine { fs, shut_down: Box::new(shut_down), disk: None }
 }

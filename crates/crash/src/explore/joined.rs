@@ -73,7 +73,7 @@ impl RebootTarget for JoinedMachine {
             }
             Ok(left)
         };
-        Ok(BootedMachine { fs, shut_down: Box::new(shut_down) })
+        Ok(BootedMachine { fs, shut_down: Box::new(shut_down), disk: None })
     }
 
     fn before_mount(&self, contents: Vec<Store>) -> Result<(Vec<Store>, Option<String>)> {

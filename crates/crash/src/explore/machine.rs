@@ -60,6 +60,8 @@ pub struct BootedMachine {
     pub fs: Arc<dyn FileSystem>,
     /// Unmounts and returns the devices' contents.
     pub shut_down: Box<dyn FnOnce() -> Result<Vec<Store>>>,
+    /// What the device that holds the file system has now, where that is its disk as it sees it.
+    pub disk: Option<Box<dyn Fn() -> Store>>,
 }
 
 impl System for Arc<dyn RebootTarget> {
@@ -132,12 +134,12 @@ fn simulated(machine: &Arc<dyn RebootTarget>, boots: Vec<Boot>, seed: u64) -> Ve
 fn booted(machine: &dyn RebootTarget, boot: Boot) -> BootRecovery {
     let Boot { contents, look, then } = boot;
     let power_on = now();
-    let BootedMachine { fs, shut_down } = match machine.power_on(contents, None) {
+    let BootedMachine { fs, shut_down, disk } = match machine.power_on(contents, None) {
         Ok(up) => up,
         Err(why) => return BootRecovery::refused(format!("the mount was refused: {why}")),
     };
     let mut recovered = BootRecovery { time: now() - power_on, ..BootRecovery::default() };
-    look(&*fs);
+    look(&*fs, disk.map(|disk| disk()));
     drop(fs);
     match shut_down() {
         Ok(contents) => recovered.contents = Some(contents),
@@ -147,8 +149,8 @@ fn booted(machine: &dyn RebootTarget, boot: Boot) -> BootRecovery {
     }
     if let (Some(then), Some(contents)) = (then, &recovered.contents) {
         match machine.power_on(contents.clone(), None) {
-            Ok(BootedMachine { fs, shut_down }) => {
-                then(&*fs);
+            Ok(BootedMachine { fs, shut_down, .. }) => {
+                then(&*fs, None);
                 drop(fs);
                 // What it leaves is of no interest.
                 let _ = shut_down();

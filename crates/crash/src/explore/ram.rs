@@ -79,5 +79,9 @@ pub fn boot(
 ) -> Result<BootedMachine> {
     let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
     let fs = mount(&devices, options)?;
-    Ok(booted(fs, move || Ok(rams.iter().map(Ram::store).collect())))
+    let disk = rams
+        .first()
+        .cloned()
+        .map(|disk| -> Box<dyn Fn() -> Store> { Box::new(move || disk.store()) });
+    Ok(BootedMachine { disk, ..booted(fs, move || Ok(rams.iter().map(Ram::store).collect())) })
 }

@@ -10,8 +10,9 @@ use steadfast_vfs::FileSystem;
 use super::machine::FsDevices;
 use crate::error::Result;
 
-/// Called with the file system while it is mounted; nothing may be left open.
-pub type Look = Rc<dyn Fn(&dyn FileSystem)>;
+/// Called with the file system while it is mounted; nothing may be left open. Beside it is what its
+/// disk holds, where that is known and what the file system has in memory is there, too.
+pub type Look = Rc<dyn Fn(&dyn FileSystem, Option<Store>)>;
 
 /// A boot after a power cut.
 #[derive(Clone)]

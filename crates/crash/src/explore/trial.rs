@@ -141,14 +141,14 @@ impl Trial<'_> {
     fn boot(&self, contents: Vec<Store>) -> (Boot, JudgeSlot) {
         let judged = JudgeSlot { kernel: self.ask_kernel(&contents), ..JudgeSlot::default() };
         let (cut, judge, at) = (Rc::clone(&judged.cut), Arc::clone(self.judge), self.moment);
-        let look: Look = Rc::new(move |fs: &dyn FileSystem| {
+        let look: Look = Rc::new(move |fs: &dyn FileSystem, disk: Option<Store>| {
             let mut found = StateFigures { at: at.at, ..StateFigures::default() };
-            judge.judge(fs, at, &mut found);
+            judge.judge_on(fs, disk.as_ref(), at, &mut found);
             *cut.borrow_mut() = found;
         });
         let used = Rc::clone(&judged.used);
         let then = self.plan.use_it.then(|| -> Look {
-            Rc::new(move |fs: &dyn FileSystem| {
+            Rc::new(move |fs: &dyn FileSystem, _| {
                 *used.borrow_mut() = use_it(fs).err().map(|e| e.to_string())
             })
         });

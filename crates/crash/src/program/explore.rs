@@ -10,13 +10,14 @@ use super::judge::{Judges, RecoveredTree};
 use super::passes::{self, Pass};
 use super::recorded::{ByRules, Looks};
 use super::rules::{self, Violation};
-use super::{NoTree, ProgramRun, Tree, recover};
+use super::{NoTree, ProgramRun, Tree, known_tree, recover};
 use crate::error::{CrashError, Result};
 use crate::explore::ext4::words;
 use crate::explore::{Checks, Decisive, OtherJudges, Plan, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 use crate::states::{State, States};
+use crate::tree::KnownTree;
 
 pub use super::passes::NotExplored;
 
@@ -244,7 +245,8 @@ impl<'a> Exploration<'a> {
         let base =
             base.map_err(|e| CrashError::Run(format!("the file system before the run: {e}")))?;
         let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, base.clone()));
-        let judging = Judging { base, rules, others: OtherJudges::of(&self.plan) };
+        let known = known_tree(self.system, self.run.bases.clone());
+        let judging = Judging { base, rules, others: OtherJudges::of(&self.plan), known };
         let shared = Mutex::new(ExploreProgress::default());
         let walked = passes::walk(order, self.workers, &|| self.cuts(), &|step| match step {
             passes::Step::Judge(state, cuts, all) => {
@@ -293,7 +295,7 @@ impl<'a> Exploration<'a> {
         checks: Checks,
         shared: Option<&Mutex<ExploreProgress>>,
     ) -> Result<JudgedTree> {
-        let looks = Arc::new(Looks::default());
+        let looks = Arc::new(Looks::knowing(judging.known.clone()));
         let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
         let trial = judging.trial(self, &judge, state.cut, Checks { kernel: false, ..checks });
         let second = contents.is_none() && self.plan.second.percent > 0;
@@ -365,7 +367,8 @@ impl<'a> Exploration<'a> {
     /// The judge could not be asked.
     pub fn wrong(&self, contents: Vec<Store>, state: &State, base: &Tree) -> Result<Vec<Wrong>> {
         let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, Tree::default()));
-        let judging = Judging { base: base.clone(), rules, others: OtherJudges::default() };
+        let judging =
+            Judging { base: base.clone(), rules, others: OtherJudges::default(), known: None };
         match self.recovered(state, Some(contents), &judging, Checks::NOTHING, None)? {
             JudgedTree::Fresh(_, verdict) => Ok(verdict.wrong),
             JudgedTree::Known(..) => Ok(Vec::new()),
@@ -436,6 +439,8 @@ pub(crate) fn verdict(
 /// Who judges, beside the user's judge.
 struct Judging {
     base: Tree,
+    /// The same with where its files lie.
+    known: Option<Arc<KnownTree>>,
     rules: Arc<dyn Judge>,
     others: OtherJudges,
 }

@@ -14,7 +14,7 @@ use steadfast_devices::store::Store;
 use steadfast_statistics::{Percentile, nearest_rank};
 
 use super::calls::{Call, CallKind, Origin, file_id, returns};
-use super::{ProgramRun, recover};
+use super::{ProgramRun, known_tree, recover_again};
 use crate::explore::System;
 use crate::states::{Choice, StateBound};
 use crate::tree::{Contents, Node, Tree};
@@ -61,13 +61,15 @@ pub fn exposure(
     let worst = run.states(Choice { bound, ..choice }, bound);
     let mut account = ExposureAccount::new(&run.calls);
     let mut last = LastTree::nothing();
+    let known = known_tree(system, run.bases.clone());
     let mut exposed = Vec::new();
     for state in worst.with_age(|tick| tick) {
         if !go_on() {
             return None;
         }
         let digests = state.contents.iter().map(Store::digest).collect();
-        let tree = last.of(digests, || recover(system, state.contents).ok()?.tree.ok());
+        let tree = last
+            .of(digests, || recover_again(system, state.contents, known.clone()).ok()?.tree.ok());
         account.advance(state.cut.tick);
         if let Some(tree) = tree {
             exposed.push(account.judge(tree, state.cut));

@@ -210,7 +210,7 @@ fn judged(
     contents: Vec<Store>,
     judge: impl FnOnce(Arc<dyn FileSystem>) -> Option<String>,
 ) -> Option<String> {
-    let BootedMachine { fs, shut_down } = match OnRam::new(options).power_on(contents, None) {
+    let BootedMachine { fs, shut_down, .. } = match OnRam::new(options).power_on(contents, None) {
         Ok(booted) => booted,
         Err(why) => return Some(format!("what was recovered cannot be mounted again: {why}")),
     };

@@ -29,6 +29,8 @@ pub mod inside;
 mod judge;
 pub mod judge_fs;
 mod judges_at_once;
+#[cfg(test)]
+mod known_tests;
 mod names;
 mod parts;
 mod passes;
@@ -45,6 +47,7 @@ mod watched;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -54,6 +57,7 @@ use steadfast_vfs::FileSystem;
 
 use crate::explore::{Boot, System, structure};
 use crate::states::{State, contents_where};
+use crate::tree::KnownTree;
 
 pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference, shown};
 pub use calls::{Call, CallDetail, CallKind, Origin, RangeChange};
@@ -187,6 +191,20 @@ impl ProgramRun {
     }
 }
 
+/// The tree before a run, where the system says what its disk holds: for those who read what cuts
+/// have left of it.
+fn known_tree(system: &dyn System, bases: Vec<Store>) -> Option<Arc<KnownTree>> {
+    let seen = Rc::new(RefCell::new(None));
+    let slot = Rc::clone(&seen);
+    let look = Rc::new(move |fs: &dyn FileSystem, disk: Option<Store>| {
+        let tree = Tree::read(fs).ok();
+        let known = tree.zip(disk).map(|(tree, disk)| KnownTree::of(&tree, fs, disk));
+        *slot.borrow_mut() = known.map(Arc::new);
+    });
+    system.recover(Boot::of(bases, look), 1).ok()?;
+    seen.take()
+}
+
 /// What the next boot makes of a crash state.
 #[derive(Debug, Clone)]
 pub struct RecoveredState {
@@ -203,9 +221,21 @@ pub struct RecoveredState {
 /// # Errors
 /// Something on this machine failed: this state could not be judged.
 pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<RecoveredState> {
+    recover_again(system, contents, None)
+}
+
+/// The same, where the tree before the run is known: what of it is still there is not read again.
+fn recover_again(
+    system: &dyn System,
+    contents: Vec<Store>,
+    known: Option<Arc<KnownTree>>,
+) -> crate::Result<RecoveredState> {
     let seen = Rc::new(RefCell::new(None));
     let slot = Rc::clone(&seen);
-    let look = Rc::new(move |fs: &dyn FileSystem| *slot.borrow_mut() = Some(Tree::read(fs)));
+    let look = Rc::new(move |fs: &dyn FileSystem, disk: Option<Store>| {
+        let before = known.as_deref().zip(disk.as_ref());
+        *slot.borrow_mut() = Some(Tree::read_again(fs, before));
+    });
     let recovered = system.recover(Boot::of(contents, look), 1)?;
     let tree = match seen.take() {
         Some(tree) => tree.map_err(NoTree::from),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Store;
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FileSystem;
 
@@ -13,6 +14,7 @@ use crate::error::{CrashError, Result};
 use crate::explore::{CutSource, System};
 use crate::figures::StateFigures;
 use crate::judge::Judge;
+use crate::tree::KnownTree;
 
 impl ProgramRun {
     /// The run, judged by what every program may expect. `system` shows the files before it.
@@ -71,6 +73,8 @@ impl Judge for ByRules {
 #[derive(Default)]
 pub(crate) struct Looks {
     judge: Option<Arc<dyn Judge>>,
+    /// What need not be read again.
+    known: Option<Arc<KnownTree>>,
     tree: Mutex<Option<Result<Tree, Unreadable>>>,
 }
 
@@ -78,6 +82,11 @@ impl Looks {
     /// One that judges too.
     pub fn judging(judge: &Arc<dyn Judge>) -> Looks {
         Looks { judge: Some(Arc::clone(judge)), ..Looks::default() }
+    }
+
+    /// One that knows the tree before the run.
+    pub fn knowing(known: Option<Arc<KnownTree>>) -> Looks {
+        Looks { known, ..Looks::default() }
     }
 
     /// What was seen last.
@@ -88,8 +97,18 @@ impl Looks {
 
 impl Judge for Looks {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
+        self.judge_on(fs, None, at, cut);
+    }
+
+    fn judge_on(
+        &self,
+        fs: &dyn FileSystem,
+        disk: Option<&Store>,
+        at: Moment,
+        cut: &mut StateFigures,
+    ) {
         self.judge.iter().for_each(|judge| judge.judge(fs, at, cut));
-        *self.tree.lock() = Some(Tree::read(fs));
+        *self.tree.lock() = Some(Tree::read_again(fs, self.known.as_deref().zip(disk)));
     }
 
     fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use steadfast_devices::store::Store;
 use steadfast_vfs::path::list;
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, OpenFlags, Result, SeekTo};
 
-use super::{CHUNK, Contents, LOST_AND_FOUND, Node, Tree, Unreadable, digest};
+use super::{CHUNK, Contents, KnownTree, LOST_AND_FOUND, Node, Tree, Unreadable, digest};
 
 /// Entries beyond which a tree is not read: more than any image of a program's run holds.
 const ENTRIES_MAX: usize = 1 << 20;
@@ -28,12 +29,23 @@ impl Tree {
     /// The first thing that cannot be read; a directory or a name that is in the tree twice; more
     /// data than four times the size of the file system.
     pub fn read(fs: &dyn FileSystem) -> std::result::Result<Tree, Unreadable> {
-        all_of(Reader::read(fs, fs.root(), Depth::Data, 1))
+        Tree::read_again(fs, None)
+    }
+
+    /// The same, where the tree of before is known, and what the disk holds now.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub(crate) fn read_again(
+        fs: &dyn FileSystem,
+        known: Option<(&KnownTree, &Store)>,
+    ) -> std::result::Result<Tree, Unreadable> {
+        all_of(Reader::read((fs, known), fs.root(), Depth::Data, 1))
     }
 
     /// Reads every byte and attribute below `dir`, with what could not be read.
     pub(crate) fn look(fs: &dyn FileSystem, dir: Ino) -> (Tree, Vec<Unreadable>) {
-        Reader::read(fs, dir, Depth::All, usize::MAX)
+        Reader::read((fs, None), dir, Depth::All, usize::MAX)
     }
 
     /// The same, where all of it must be readable.
@@ -41,14 +53,14 @@ impl Tree {
     /// # Errors
     /// The first thing that cannot be read.
     pub fn look_whole(fs: &dyn FileSystem, dir: Ino) -> std::result::Result<Tree, Unreadable> {
-        all_of(Reader::read(fs, dir, Depth::All, 1))
+        all_of(Reader::read((fs, None), dir, Depth::All, 1))
     }
 }
 
 impl Node {
     /// Reads every byte of the file that `attr` is of.
     pub(crate) fn look(fs: &dyn FileSystem, attr: Attr) -> Result<Node> {
-        Reader::new(fs, Depth::All, 1)?.node(attr)
+        Reader::new((fs, None), Depth::All, 1)?.node(attr)
     }
 }
 
@@ -56,8 +68,13 @@ fn all_of((tree, unreadable): (Tree, Vec<Unreadable>)) -> std::result::Result<Tr
     unreadable.into_iter().next().map_or(Ok(tree), Err)
 }
 
+/// A file system, and perhaps what was read of it before, with what its disk holds now.
+type ReadFrom<'f> = (&'f dyn FileSystem, Option<(&'f KnownTree, &'f Store)>);
+
 struct Reader<'f> {
     fs: &'f dyn FileSystem,
+    /// The tree of before, and what the disk holds now.
+    before: Option<(&'f KnownTree, &'f Store)>,
     depth: Depth,
     /// Goes on until so much could not be read.
     most: usize,
@@ -72,10 +89,11 @@ struct Reader<'f> {
 }
 
 impl<'f> Reader<'f> {
-    fn new(fs: &'f dyn FileSystem, depth: Depth, most: usize) -> Result<Reader<'f>> {
+    fn new((fs, before): ReadFrom<'f>, depth: Depth, most: usize) -> Result<Reader<'f>> {
         let space = fs.statfs()?;
         Ok(Reader {
             fs,
+            before,
             depth,
             most,
             left: space.blocks.saturating_mul(space.block_size.into()).saturating_mul(4),
@@ -87,13 +105,8 @@ impl<'f> Reader<'f> {
         })
     }
 
-    fn read(
-        fs: &'f dyn FileSystem,
-        dir: Ino,
-        depth: Depth,
-        most: usize,
-    ) -> (Tree, Vec<Unreadable>) {
-        let mut reader = match Reader::new(fs, depth, most) {
+    fn read(from: ReadFrom<'f>, dir: Ino, depth: Depth, most: usize) -> (Tree, Vec<Unreadable>) {
+        let mut reader = match Reader::new(from, depth, most) {
             Ok(reader) => reader,
             Err(why) => return (Tree::default(), vec![Unreadable { path: Vec::new(), why }]),
         };
@@ -153,6 +166,11 @@ impl<'f> Reader<'f> {
     }
 
     fn node(&mut self, attr: Attr) -> Result<Node> {
+        if let Some((known, disk)) = self.before
+            && let Some(same) = known.same(self.fs, disk, &attr)
+        {
+            return Ok(Node { attr, same_as: None, ..same.clone() });
+        }
         let (mut target, mut pieces) = (Vec::new(), Vec::new());
         match (attr.kind, self.known.get(&attr.ino)) {
             (FileType::Symlink, _) => target = self.fs.readlink(attr.ino)?,

@@ -156,6 +156,29 @@ impl Store {
         Bytes::from(out)
     }
 
+    /// Whether a range holds the same as in another store. It says no where that would have to be
+    /// found out byte by byte, or a sector cannot be read.
+    pub fn same_at(&self, other: &Store, offset: u64, len: u64) -> bool {
+        let end = offset.saturating_add(len);
+        let is_readable = self.unreadable.is_empty() && other.unreadable.is_empty();
+        if !is_readable || end > self.size.min(other.size) {
+            return false;
+        }
+        let same_page = |n: u64| {
+            let [one, other] = [self, other].map(|store| store.page(n).unwrap_or(&Page::ZERO));
+            one == other
+        };
+        (offset / CHUNK..end.div_ceil(CHUNK)).all(|chunk| {
+            let same = match (self.chunks.get(&chunk), other.chunks.get(&chunk)) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            };
+            let first = (chunk * CHUNK).max(offset) / PAGE as u64;
+            let last = ((chunk + 1) * CHUNK).min(end).div_ceil(PAGE as u64);
+            same || (first..last).all(same_page)
+        })
+    }
+
     /// Whether the range has no page that differs from zeros.
     fn is_hole(&self, offset: u64, len: u64) -> bool {
         let page = PAGE as u64;

@@ -127,7 +127,7 @@ impl crash::RebootTarget for Setup {
             devices.iter().try_for_each(|d| d.flush()).map_err(|e| e.to_string())?;
             Ok(rams.iter().map(Ram::store).collect())
         };
-        Ok(BootedMachine { fs, shut_down: Box::new(shut_down) })
+        Ok(BootedMachine { fs, shut_down: Box::new(shut_down), disk: None })
     }
 
     fn journal(&self) -> Option<usize> {

@@ -229,7 +229,7 @@ fn recovered(
 ) -> PrunedRecovery {
     let device =
         |number: usize, ram: &Ram| -> Arc<dyn BlockDevice> { trace.device(number, ram.clone()) };
-    let BootedMachine { fs, shut_down } = match machine.boot(contents, &device) {
+    let BootedMachine { fs, shut_down, .. } = match machine.boot(contents, &device) {
         Ok(booted) => booted,
         Err(why) => return (Err(format!("the mount was refused: {why}")), Err(String::new())),
     };

@@ -10,8 +10,8 @@ use super::{Node, Tree};
 /// A tree, where its files lie, and the disk below it.
 ///
 /// A power cut changes little of a tree, and its other files need not be read: a file of the same
-/// size in the same places has the same bytes if the disk has them there. Of data that a file system
-/// holds in memory alone the disk knows nothing, so this is for one that was just mounted.
+/// size in the same places has the same bytes if the disk has them there. Of data that a file
+/// system holds in memory alone the disk knows nothing, so this is for one that was just mounted.
 #[derive(Debug)]
 pub(crate) struct KnownTree {
     disk: Store,

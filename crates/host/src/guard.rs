@@ -6,6 +6,7 @@
 //! answer, which nobody gives any more. Then the process never ends, and all who look at the mount
 //! wait with it. A mount of the kernel's own simply stays, with the devices under it.
 
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -36,6 +37,27 @@ echo ready
 read -r told || kill -USR1 $$
 "#;
 
+/// Kills the group of processes of its first argument, in the same way.
+const KILL_GROUP: &str = r#"
+trap 'kill -KILL -- "-$1"; exit' USR1
+echo ready
+read -r told || kill -USR1 $$
+"#;
+
+/// Kills a group of processes if this process is killed: what it serves them is gone then, and they
+/// would go on in the folder below. It ends when dropped.
+#[derive(Debug)]
+pub struct GroupGuard {
+    _guard: Option<Guard>,
+}
+
+impl GroupGuard {
+    /// Of the group of this number. Where no process can be started for that there is none.
+    pub fn new(group: u32) -> GroupGuard {
+        GroupGuard { _guard: Guard::of(KILL_GROUP, &group.to_string()).ok() }
+    }
+}
+
 /// A new folder to mount something on, which is unmounted by force if this process is killed. Where
 /// no process can be started for that, and for an ordinary user, it is as any [`Folder`].
 #[derive(Debug)]
@@ -52,7 +74,7 @@ impl MountFolder {
     /// What the host reports.
     pub fn new() -> io::Result<MountFolder> {
         let folder = Folder::new("steadfast-mount-")?;
-        Ok(MountFolder { guard: Guard::of(folder.path()).ok(), folder })
+        Ok(MountFolder { guard: Guard::of(SCRIPT, folder.path()).ok(), folder })
     }
 
     /// Where it is.
@@ -73,12 +95,12 @@ struct Guard {
 }
 
 impl Guard {
-    /// Watches for this process's end. `at` is absolute.
-    fn of(at: &Path) -> io::Result<Guard> {
+    /// Watches for this process's end.
+    fn of(script: &str, at: impl AsRef<OsStr>) -> io::Result<Guard> {
         let mut command = Command::new("setpriv");
         // A signal that nobody sends otherwise. What was ignored before, as under nohup(1), a shell
         // cannot trap.
-        command.args(["--pdeathsig", "USR1", "--", "sh", "-c", SCRIPT, "sh"]).arg(at);
+        command.args(["--pdeathsig", "USR1", "--", "sh", "-c", script, "sh"]).arg(at);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         // Ctrl-C is not meant for it.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

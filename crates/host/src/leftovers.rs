@@ -109,7 +109,7 @@ impl Drop for FolderLock {
 /// Clears what processes of this user have left that have ended. What cannot be cleared stays.
 pub(crate) fn clear() {
     let backing = loops::all().into_iter().map(|(_, file)| file);
-    let places: Vec<PathBuf> = mounted().into_iter().chain(backing).collect();
+    let places: Vec<PathBuf> = mounted().into_iter().chain(backing).chain(in_memory()).collect();
     // One may be in another, whose process lives.
     let mut folders: Vec<&Path> = places.iter().flat_map(|place| folders_of(place)).collect();
     folders.sort();
@@ -125,6 +125,12 @@ pub(crate) fn clear() {
             std::mem::forget(owner);
         }
     }
+}
+
+/// Folders that take memory as long as they are there.
+fn in_memory() -> impl Iterator<Item = PathBuf> {
+    let all = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    all.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
 }
 
 /// A loop device, by the kernel's number of the attachment and its path.

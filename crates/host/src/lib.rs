@@ -16,7 +16,7 @@ pub mod mounts;
 mod program;
 
 pub use folder::{Folder, clear_leftovers};
-pub use guard::MountFolder;
+pub use guard::{GroupGuard, MountFolder};
 pub use leftovers::dead_mounts;
 pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;

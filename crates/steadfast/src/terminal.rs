@@ -55,8 +55,15 @@ pub fn note(text: &str) {
     print(&harmless(text));
 }
 
-/// A line of the standard error, in one write.
+/// A line of the standard error, in one write. A CI takes a line that begins with two colons for
+/// a command to itself (GitHub's workflow commands): what others have named does not begin one.
 fn print(line: &str) {
+    let mut lines = line.split('\n').enumerate().map(|(number, line)| {
+        let is_command = number > 0 && line.trim_start().starts_with("::");
+        if is_command { format!("| {line}") } else { line.to_owned() }
+    });
+    let first = lines.next().unwrap_or_default();
+    let line = lines.fold(first, |text, line| text + "\n" + &line);
     // OK to ignore: there is nobody else to report it to, and the exit status says the rest.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

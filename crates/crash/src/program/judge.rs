@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use steadfast_devices::store::{Digest, Store};
 
+use steadfast_host::Folder;
+
 use super::Tree;
 use super::judge_fs::{PRINTED, TREE};
 use super::supervisor::{JudgeCommand, Supervisor};
@@ -128,13 +130,9 @@ impl Judges for Command {
 }
 
 /// Where trees are put for judges: in memory where there is a place for that.
-pub fn scratch() -> io::Result<tempfile::TempDir> {
-    let builder = || {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("steadfast-crash-");
-        builder
-    };
-    builder().tempdir_in(MEMORY).or_else(|_| builder().tempdir())
+fn scratch() -> io::Result<Folder> {
+    const PREFIX: &str = "steadfast-crash-";
+    Folder::new_in(Path::new(MEMORY), PREFIX).or_else(|_| Folder::new(PREFIX))
 }
 
 /// For what a judge prints; it has no name.
@@ -161,13 +159,19 @@ impl Command {
     /// The tree cannot be written or the command not run: this says nothing of the tree.
     pub fn judge(&self, tree: &Tree, printed: &[u8]) -> io::Result<Judgement> {
         let folder = scratch()?;
-        // A judge may become another user, as a server must that does not run as root.
-        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
-        let at = |name: &str| -> PathBuf { folder.path().join(name) };
+        let inner = tempfile::Builder::new().rand_bytes(24).tempdir_in(folder.path())?.keep();
+        if rustix::process::geteuid().is_root() {
+            // A judge may become another user, as a server must that does not run as root. Others
+            // cannot list the outer one, and do not know what the inner one is called.
+            for folder in [folder.path(), &inner] {
+                std::fs::set_permissions(folder, Permissions::from_mode(0o711))?;
+            }
+        }
+        let at = |name: &str| -> PathBuf { inner.join(name) };
         std::fs::create_dir(at(TREE))?;
         tree.write_to(&at(TREE))?;
         std::fs::write(at(PRINTED), printed)?;
-        self.judge_in(folder.path()).map(|(said, _)| said)
+        self.judge_in(&inner).map(|(said, _)| said)
     }
 
     /// Judges what is in a folder under the names of [`TREE`] and [`PRINTED`]; with the processors'

@@ -109,7 +109,7 @@ impl Judges for ServedJudge<'_> {
         };
         let JudgePlace { fs, at, forget } = self.place;
         let folder = fs.begin(shown)?;
-        let name = folder.to_string();
+        let name = fs.name(folder);
         let said = self.command.judge_in(&at.join(&name));
         let reads = fs.end(folder);
         forget(&name);

@@ -11,7 +11,7 @@ mod tests;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, access, linkat, openat};
@@ -41,9 +41,12 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
 /// cannot be replaced so that nothing but its contents changes is written in its place: a file with
 /// several names, an access list or other attributes; one that another file system is mounted on;
 /// one in a folder that takes no new names; one that this process was given, as its standard
-/// output; and whatever is no regular file, which is opened once. In a folder that another user may
-/// change, root refuses these, but for what it was given; a link there it does not follow. What is
-/// named as a descriptor (`/dev/stdout`) is written to as that, without being emptied.
+/// output; and whatever is no regular file, which is opened once (a FIFO that nobody reads is
+/// refused). In a folder that another user may change, root refuses these, but for what it was
+/// given; a link there it does not follow. In a folder where all may make names (`/tmp`) nobody's
+/// file but one's own is written to, and no link of another user is followed, whatever the kernel's
+/// `protected_regular` and `protected_symlinks` are. What is named as a descriptor (`/dev/stdout`)
+/// is written to as that, without being emptied.
 ///
 /// # Errors
 /// What the host reports, and what became of the file that was there.
@@ -51,7 +54,12 @@ pub fn write_by(path: &Path, fill: impl Fn(&Path) -> io::Result<()>) -> io::Resu
     for _ in 0..ATTEMPTS {
         match Target::find(path)? {
             Target::Given(open) => return through(open, fill),
-            Target::Open(open) => return fill(&path_of(&open)),
+            Target::Open(open) => {
+                return match fifo(&open)? {
+                    Some(fifo) => through(fifo, fill),
+                    None => fill(&path_of(&open)),
+                };
+            }
             Target::Old { place, open, about } => {
                 return replace(&place, &open, &about, &fill);
             }
@@ -129,6 +137,9 @@ impl Target {
             }
             if is_ours(&about, &[open.as_raw_fd()]) {
                 return Ok(Target::Open(open));
+            }
+            if about.is_file() && place.is_anothers(about.uid())? {
+                return Err(place::of_another(about.uid()));
             }
             let is_plain = about.is_file() && about.nlink() == 1;
             if is_plain && !has_attributes(&path_of(&open)) {
@@ -236,6 +247,24 @@ impl Fresh {
         };
         Ok(name.persist(folder.join(place.name()))?)
     }
+}
+
+/// A FIFO, opened to be written to: nobody waits for its reader for ever.
+///
+/// # Errors
+/// Nobody reads it.
+fn fifo(open: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let about = path_of(open).metadata()?;
+    if !about.file_type().is_fifo() {
+        return Ok(None);
+    }
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fifo = match rustix::fs::open(path_of(open), flags, Mode::empty()) {
+        Err(Errno::NXIO) => return Err(io::Error::other("it is a FIFO that nobody reads")),
+        opened => opened?,
+    };
+    rustix::fs::fcntl_setfl(&fifo, rustix::fs::fcntl_getfl(&fifo)? - OFlags::NONBLOCK)?;
+    Ok(Some(fifo))
 }
 
 /// Writes to what is open already.

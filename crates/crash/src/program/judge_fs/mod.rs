@@ -54,6 +54,8 @@ struct FsState {
     open: HashMap<Fh, (u64, OpenFlags)>,
     judges: BTreeMap<u64, JudgeFolder>,
     next: u64,
+    /// Ends the folders' names: other users may not look into a judge's folder, nor list them.
+    secret: u64,
 }
 
 /// A judge's folder.
@@ -73,12 +75,19 @@ impl Default for JudgeFs {
         let root = FileNode::new(0, new_attr(FileType::Directory, 0o711, owner()), Body::empty());
         let nodes = HashMap::from([(ROOT, root.numbered(ROOT))]);
         let (open, judges) = (HashMap::new(), BTreeMap::new());
-        JudgeFs { state: Mutex::new(FsState { nodes, open, judges, next: ROOT + 1 }) }
+        JudgeFs {
+            state: Mutex::new(FsState { nodes, open, judges, next: ROOT + 1, secret: secret() }),
+        }
     }
 }
 
 impl JudgeFs {
-    /// Makes a folder for a judge; its name is the number.
+    /// What a judge's folder is called.
+    pub fn name(&self, judge: u64) -> String {
+        self.lock().name(judge)
+    }
+
+    /// Makes a folder for a judge, by its number.
     ///
     /// # Errors
     /// A path leads out of the tree.
@@ -94,6 +103,13 @@ impl JudgeFs {
     fn lock(&self) -> MutexGuard<'_, FsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn secret() -> u64 {
+    let mut bytes = [0; 8];
+    // OK to ignore: the kernel has random bytes since it was booted.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_le_bytes(bytes)
 }
 
 impl FsState {
@@ -162,6 +178,10 @@ impl FsState {
         }
         self.open.retain(|_, (ino, _)| self.nodes.contains_key(ino));
         reads
+    }
+
+    fn name(&self, judge: u64) -> String {
+        format!("{judge}-{:016x}", self.secret)
     }
 
     /// A new number, which nothing has had.

@@ -276,7 +276,9 @@ impl FsState {
             b"." => dir,
             b".." => Ino(self.node(dir)?.above),
             _ if dir.0 == ROOT => {
-                let number = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+                let number = std::str::from_utf8(name).ok().and_then(|name| name.split_once('-'));
+                let number = number.and_then(|(number, _)| number.parse().ok());
+                let number = number.filter(|judge| self.name(*judge).as_bytes() == name);
                 let folder = number.and_then(|number: u64| self.judges.get(&number));
                 Ino(folder.ok_or(FsError::NotFound)?.root)
             }

@@ -31,7 +31,7 @@ impl Judge {
     fn of(tree: &Tree, printed: &str) -> Judge {
         let fs = JudgeFs::default();
         let folder = fs.begin(JudgeView { tree, printed: printed.as_bytes() }).unwrap();
-        let root = fs.lookup(fs.root(), folder.to_string().as_bytes()).unwrap().ino;
+        let root = fs.lookup(fs.root(), fs.name(folder).as_bytes()).unwrap().ino;
         let top = fs.lookup(root, TREE.as_bytes()).unwrap().ino;
         Judge { fs, folder, top }
     }
@@ -245,7 +245,7 @@ fn judges_do_not_see_each_other() {
     let judge = Judge::of(&tree(&[("a", "1")]), "");
     let shown = tree(&[("a", "2")]);
     let second = judge.fs.begin(JudgeView { tree: &shown, printed: b"" }).unwrap();
-    let root = judge.fs.lookup(judge.fs.root(), second.to_string().as_bytes()).unwrap().ino;
+    let root = judge.fs.lookup(judge.fs.root(), judge.fs.name(second).as_bytes()).unwrap().ino;
     let top = judge.fs.lookup(root, TREE.as_bytes()).unwrap().ino;
     let moved = judge.fs.rename((judge.top, b"a"), (top, b"b"), RenameFlags::empty());
     assert!(matches!(moved, Err(FsError::CrossDevice { .. })));

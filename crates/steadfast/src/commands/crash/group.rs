@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
 };
+use steadfast_host::GroupGuard;
 
 /// How long a program is waited for that was asked to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -18,6 +19,7 @@ pub const PAUSE: Duration = Duration::from_millis(5);
 /// kills the group: whatever becomes of who has started it, nothing is left.
 pub struct Group {
     child: Child,
+    _guard: GroupGuard,
     /// It is buried, and its number may be another's.
     is_gone: bool,
 }
@@ -25,7 +27,8 @@ pub struct Group {
 impl Group {
     /// Starts the command as the first of a group of its own.
     pub fn start(command: &mut Command) -> std::io::Result<Group> {
-        Ok(Group { child: command.process_group(0).spawn()?, is_gone: false })
+        let child = command.process_group(0).spawn()?;
+        Ok(Group { _guard: GroupGuard::new(child.id()), child, is_gone: false })
     }
 
     /// What the first process prints into, if it is a pipe; once.

@@ -142,8 +142,10 @@ impl RecordedProgram {
         bar.finish();
         if left_out > 0 {
             let lines = counted(left_out, "line");
-            let what = format!("{lines} of the program, which printed too much");
-            explored.outcome.unmeasured.insert(what);
+            // A judge that has not seen what was acknowledged has not judged.
+            let what =
+                format!("{lines} that the program printed or marked are not judged: too many");
+            explored.outcome.troubles.push(what);
         }
         explored.outcome.unmeasured.extend(never_came);
         let reactions = ReactionReport::of(&run, judge.is_some());

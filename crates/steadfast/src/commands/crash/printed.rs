@@ -128,14 +128,19 @@ impl AckLines {
         let _ = self.pipe.set(Arc::downgrade(pipe));
     }
 
+    /// Takes what has been printed so far.
+    pub fn catch_up(&self) {
+        if let Some(pipe) = self.pipe.get().and_then(Weak::upgrade) {
+            pipe.take(self);
+        }
+    }
+
     /// Takes a mark, behind all that was printed before it.
     ///
     /// # Errors
     /// The run is over; there is no room.
     pub fn mark(&self, text: &[u8]) -> Result<(), Usage> {
-        if let Some(pipe) = self.pipe.get().and_then(Weak::upgrade) {
-            pipe.take(self);
-        }
+        self.catch_up();
         let mut printed = self.lock();
         if !self.add_to(&mut printed, text, true) {
             usage!("the run is over");

@@ -18,9 +18,6 @@ use super::server::Server;
 use super::watch::{RunPlace, Watch};
 use crate::{Usage, terminal};
 
-/// How long its last lines are waited for, where something that it has started keeps the pipe.
-const LAST_LINES: Duration = Duration::from_secs(10);
-
 /// Runs the program in `folder`, where it is told of the control socket, until it ends or somebody
 /// asks to stop, then lingers. Nothing of its group is left, also after an error, and nothing more
 /// is read of it.
@@ -59,7 +56,7 @@ fn run_to_the_end(place: RunPlace<'_>, lines: &AckLines, watch: &mut Watch<'_>) 
     command.args(arguments).stdin(stdin).stdout(Stdio::piped());
     let mut group = Group::start(&mut command).map_err(|e| Usage(format!("{name}: {e}")))?;
     let out = group.stdout();
-    let reading = out.map(|out| reader(out, lines.clone())).transpose()?;
+    out.map(|out| read(out, lines.clone())).transpose()?;
     let begun = Instant::now();
     let ended_by_us = loop {
         lines.show(&mut watch.shown)?;
@@ -82,12 +79,8 @@ fn run_to_the_end(place: RunPlace<'_>, lines: &AckLines, watch: &mut Watch<'_>) 
     // A server whose end was its client's, too, has ended before it.
     server.as_mut().map(Server::has_ended).transpose()?;
     let gone = Instant::now();
-    // What it has printed is read to the end; who has inherited the pipe is not waited for.
-    let end = Instant::now() + LAST_LINES;
-    let unread = || reading.as_ref().is_some_and(|thread| !thread.is_finished());
-    while unread() && Instant::now() < end && !watch.is_asked() {
-        std::thread::sleep(PAUSE);
-    }
+    // All that it has printed is in the pipe; who has inherited that is not waited for.
+    lines.catch_up();
     let begun = Instant::now();
     while begun.elapsed() < watch.linger && !watch.is_asked() {
         lines.show(&mut watch.shown)?;
@@ -115,13 +108,12 @@ fn run_to_the_end(place: RunPlace<'_>, lines: &AckLines, watch: &mut Watch<'_>) 
     Ok(RunEnd { program: ended_by_us.unwrap_or(ProgramEnd::By(status)), server })
 }
 
-fn reader(out: ChildStdout, lines: AckLines) -> Result<std::thread::JoinHandle<()>> {
+fn read(out: ChildStdout, lines: AckLines) -> Result<()> {
     let pipe = Arc::new(OutputPipe::new(out).context("the program's output")?);
     lines.come_from(&pipe);
     let thread = std::thread::Builder::new().name("output".into());
-    thread
-        .spawn(move || pipe.read_to_end(&lines))
-        .context("a thread that reads the program's output")
+    let reading = thread.spawn(move || pipe.read_to_end(&lines));
+    reading.map(drop).context("a thread that reads the program's output")
 }
 
 #[cfg(test)]

@@ -143,12 +143,16 @@ fn follow_first_link(path: &Path) -> io::Result<PathBuf> {
 
 /// As root, refuses a link that another user may put there, or whose folder that user may exchange.
 fn only_ours(folder: &Path, link: &Path) -> io::Result<()> {
-    if !is_root() {
-        return Ok(());
-    }
     let mut below = rustix::fs::lstat(link)?;
     let user = below.st_uid;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if !is_root() {
+        let shared = rustix::fs::stat(folder)?;
+        return match is_shared(&shared) && user != shared.st_uid && !is_us(user) {
+            true => Err(of_another(user)),
+            false => Ok(()),
+        };
+    }
     // By their names: of those, the uppermost that another user may change has a name that stays.
     for folder in std::path::absolute(folder)?.ancestors() {
         let stat = rustix::fs::lstat(folder)?;
@@ -216,6 +220,14 @@ impl FolderName {
     /// Whether this process is root and another user may have put there what has the name.
     pub fn is_anybodys(&self) -> io::Result<bool> {
         is_anybodys(&self.folder)
+    }
+
+    /// Whether a file of this user's in the folder was put there by another one than who runs this
+    /// process, in a folder where all may make names.
+    pub fn is_anothers(&self, user: u32) -> io::Result<bool> {
+        let folder = rustix::fs::fstat(&self.folder)?;
+        let is_open = is_root() && takes_names_of_others(&folder) || is_shared(&folder);
+        Ok(is_open && !is_us(user) && !(is_root() && user == folder.st_uid))
     }
 
     /// What has the name now, to be looked at; `None`: nothing.
@@ -326,6 +338,14 @@ pub fn not_alone() -> io::Error {
     )
 }
 
+/// What another user has put where all may make names.
+pub fn of_another(user: u32) -> io::Error {
+    let what = "in a folder where others may put what they like";
+    let do_what = "remove it, or name another place";
+    let text = format!("it, or a link to it, is user {user}'s, {what}: {do_what}");
+    io::Error::new(ErrorKind::PermissionDenied, text)
+}
+
 /// Whether this process is root and another user may have put there what is in a folder.
 pub fn is_anybodys(folder: &OwnedFd) -> io::Result<bool> {
     Ok(is_root() && takes_names_of_others(&rustix::fs::fstat(folder)?))
@@ -346,6 +366,15 @@ fn takes_names_of_others(folder: &Stat) -> bool {
 /// Whether in a folder of root's nobody changes another's names, as in /tmp.
 fn keeps_names(folder: &Stat) -> bool {
     folder.st_uid == 0 && Mode::from_raw_mode(folder.st_mode).contains(Mode::SVTX)
+}
+
+/// Whether all may make names in a folder, and nobody changes another's, as in /tmp.
+fn is_shared(folder: &Stat) -> bool {
+    Mode::from_raw_mode(folder.st_mode).contains(Mode::SVTX | Mode::WOTH)
+}
+
+fn is_us(user: u32) -> bool {
+    user == rustix::process::geteuid().as_raw()
 }
 
 /// Whether a folder is one of the kernel's process files.

@@ -15,7 +15,7 @@ use super::findings::Finding;
 const FORMAT: &str = "steadfast-crash-baseline";
 const VERSION: i64 = 1;
 /// Bytes of a baseline, at most.
-const BYTES_MAX: u64 = 16 << 20;
+const BYTES_MAX: u64 = 1 << 20;
 
 const HEAD: &str = "\
 # Findings of `steadfast crash run` that are known: with --baseline they do not make it fail.

@@ -38,6 +38,7 @@ mod recorded;
 pub mod rules;
 mod served_judge;
 pub mod side_by_side;
+mod stacks;
 pub mod supervisor;
 mod unsynced;
 mod watched;
@@ -66,6 +67,7 @@ pub use parts::{BEGIN, CUT, END, RunParts};
 pub use reaction::{FalseAcknowledgement, Reactions};
 pub(crate) use recorded::Looks;
 pub use served_judge::{JudgeCounts, JudgePlace, ServedJudge};
+pub use stacks::{CALLERS_SHOWN, CallObserver, CallStacks, CodeFrame};
 pub use unsynced::{UnsyncedFile, UnsyncedWork};
 pub use watched::{CALL, WatchedFs};
 
@@ -103,6 +105,8 @@ pub struct ProgramRun {
     pub lines: Vec<Line>,
     /// The calls that reached the file system; empty where nobody watched.
     pub calls: Vec<Call>,
+    /// Where in the program they were made; empty where nobody asked.
+    pub stacks: CallStacks,
 }
 
 /// A run in numbers.
@@ -133,7 +137,7 @@ impl ProgramRun {
         for call in &mut calls {
             call.returned = call.returned.filter(|returned| returned.tick < end);
         }
-        ProgramRun { about, bases, recording, lines, calls }
+        ProgramRun { about, bases, recording, lines, calls, stacks: CallStacks::default() }
     }
 
     /// How many calls the program made: not the further requests that the kernel made of one, nor

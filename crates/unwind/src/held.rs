@@ -39,9 +39,9 @@ impl Held {
         }
     }
 
-    /// Has it stop when it comes back from its call.
-    pub fn interrupt(&self) -> bool {
-        ptrace::interrupt(self.thread).is_ok()
+    /// Has it stop when it comes back from its call. OK to ignore an error: it is about to end.
+    pub fn interrupt(&self) {
+        let _ = ptrace::interrupt(self.thread);
     }
 
     /// Waits for that; `false`: it has ended.
@@ -71,7 +71,10 @@ impl Held {
         false
     }
 
-    fn look(&self, how: WaitIdOptions) -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
+    fn look(
+        &self,
+        how: WaitIdOptions,
+    ) -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
         let pid = rustix::process::Pid::from_raw(self.thread.as_raw());
         let Some(pid) = pid else { return Ok(None) };
         waitid(WaitId::Pid(pid), how | WaitIdOptions::from_bits_retain(OF_TRACER))
@@ -83,21 +86,23 @@ impl Held {
         #[cfg(target_arch = "x86_64")]
         let (at, registers) = (all.rip, UnwindRegsNative::new(all.rip, all.rsp, all.rbp));
         #[cfg(target_arch = "aarch64")]
-        let (at, registers) =
-            (all.pc, UnwindRegsNative::new(all.regs[30], all.sp, all.regs[29]));
+        let (at, registers) = (all.pc, UnwindRegsNative::new(all.regs[30], all.sp, all.regs[29]));
         // A thread that works for io_uring has never been anywhere.
         (at != 0).then_some((at, registers))
     }
 
-    /// Lets one go on that has stopped. OK to ignore an error: it has been killed meanwhile.
+    /// Lets one go on that has stopped. One that was killed meanwhile is ours until it has ended.
+    pub fn let_go(mut self) {
+        while !self.detach() && self.wait() {}
+    }
+
     #[allow(unsafe_code, reason = "the safe form knows no real-time signals; see SAFETY")]
-    pub fn let_go(self) {
-        let (no_address, signal) = (std::ptr::null_mut::<libc::c_void>(), self.signal);
-        let signal = std::ptr::without_provenance_mut::<libc::c_void>(signal as usize);
+    fn detach(&self) -> bool {
+        let no_address = std::ptr::null_mut::<libc::c_void>();
+        let signal = std::ptr::without_provenance_mut::<libc::c_void>(self.signal as usize);
+        let thread = self.thread.as_raw();
         // SAFETY: it takes two numbers, and no memory is read or written by it.
-        let _ = unsafe {
-            libc::ptrace(libc::PTRACE_DETACH, self.thread.as_raw(), no_address, signal)
-        };
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, thread, no_address, signal) == 0 }
     }
 }
 

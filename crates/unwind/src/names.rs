@@ -73,9 +73,8 @@ fn frames(at: u64, path: &str, loader: Option<&Loader>) -> Vec<CodeFrame> {
     };
     let symbol = loader.find_symbol_info(at);
     let offset = symbol.as_ref().map_or(at, |symbol| at.wrapping_sub(symbol.address()));
-    let symbol = symbol.map(|symbol| {
-        addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None).into_owned()
-    });
+    let symbol = symbol
+        .map(|symbol| addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None).into_owned());
     let mut found = Vec::new();
     if let Ok(mut all) = loader.find_frames(at) {
         while let Ok(Some(frame)) = FallibleIterator::next(&mut all) {

@@ -44,7 +44,9 @@ impl AddressStacks {
             // Of a caller the instruction that calls: it is before the one it comes back to.
             let Some(found) = self.images.find(thread, next.address_for_lookup()) else { break };
             stack.push(found);
-            let Some(unwinder) = &self.images.modules[found.module as usize].unwinder else { break };
+            let Some(unwinder) = &self.images.modules[found.module as usize].unwinder else {
+                break;
+            };
             let in_file = match next {
                 FrameAddress::InstructionPointer(_) => {
                     FrameAddress::from_instruction_pointer(found.at)
@@ -57,8 +59,7 @@ impl AddressStacks {
                 }
             };
             let mut read = |at| memory.word(at);
-            let caller =
-                unwinder.unwind_frame(in_file, &mut registers, &mut self.rules, &mut read);
+            let caller = unwinder.unwind_frame(in_file, &mut registers, &mut self.rules, &mut read);
             match caller.ok().flatten().and_then(FrameAddress::from_return_address) {
                 Some(caller) => next = caller,
                 None => break,

@@ -157,11 +157,11 @@ impl Shared {
         };
         let mut queue = lock(&self.queue);
         let Some(hold) = queue.held.get_mut(&thread) else { return false };
-        hold.is_stopping = held.interrupt();
-        let is_stopping = hold.is_stopping;
+        held.interrupt();
+        hold.is_stopping = true;
         drop(queue);
         self.changed.notify_all();
-        if !is_stopping || !held.wait() {
+        if !held.wait() {
             self.done(thread, Err(Missed::Gone));
             return true;
         }

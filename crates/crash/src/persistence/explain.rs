@@ -221,8 +221,7 @@ impl ModelExploration<'_> {
         let changes = steps.all.iter().filter(|step| is_of(&step.effect));
         let ticks: BTreeMap<u64, usize> =
             changes.map(|step| (step.returned.saturating_add(1), step.call)).collect();
-        let sync =
-            |(tick, call)| MissingSync { of, words: words.clone(), call: Some(call), tick };
+        let sync = |(tick, call)| MissingSync { of, words: words.clone(), call: Some(call), tick };
         ticks.into_iter().map(sync).collect()
     }
 

@@ -63,11 +63,13 @@ impl CallStacks {
         stack.into_iter().flatten().filter_map(|at| self.frames.get(*at as usize)).collect()
     }
 
-    /// The call's place in the program, and what has called that, from the inside.
+    /// The call's place in the program, and what of the program has called that, from the inside.
     pub fn place(&self, call: usize) -> Option<(&CodeFrame, Vec<&CodeFrame>)> {
         let mut frames = self.of(call);
-        let callers = frames.split_off(place(&frames)?);
-        callers.split_first().map(|(place, callers)| (*place, callers.to_vec()))
+        let mut callers = frames.split_off(place(&frames)?);
+        let place = callers.remove(0);
+        callers.retain(|frame| !frame.is_given() && frame.line.is_some() == place.line.is_some());
+        Some((place, callers))
     }
 
     /// Whether all that is named is there.
@@ -90,7 +92,7 @@ fn place(frames: &[&CodeFrame]) -> Option<usize> {
 
 impl CodeFrame {
     /// Whether it is of a library, and not of the program itself.
-    fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         let module = self.module.rsplit('/').next().unwrap_or_default();
         let Some(file) = &self.file else { return module.contains(".so") };
         LIBRARIES.iter().any(|name| module.starts_with(name))

@@ -277,7 +277,14 @@ impl WatchedFs {
         let promises = durable && how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
         let detail = CallDetail::Bytes(PackedBytes::pack(data));
         let is_apart = request.is_apart();
-        let about = CallContext { offset: from, contents, promises, is_apart, detail, ..self.on_handle(fh) };
+        let about = CallContext {
+            offset: from,
+            contents,
+            promises,
+            is_apart,
+            detail,
+            ..self.on_handle(fh)
+        };
         let (number, in_call) = self.begin_as(CallKind::Write, about, |asked, place| {
             let (origin, asked_for) = asked.write(&request, fh, (from, len), place);
             (origin, durable && asked_for)

@@ -34,6 +34,7 @@ mod setup;
 mod show;
 mod show_command;
 mod show_model;
+mod stacks;
 pub mod stops;
 mod watch;
 

@@ -34,6 +34,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         if !matches!(finding.source, Source::Reaction) {
             writeln!(out, "    on {}", finding.everywhere())?;
         }
+        finding.print_place(out)?;
         if !finding.fix.is_empty() {
             writeln!(out, "    to fix it, {}", finding.fix.join(" and "))?;
         }

@@ -24,3 +24,7 @@ mod stacks;
 mod tracer;
 
 pub use tracer::{Missed, Tracer};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

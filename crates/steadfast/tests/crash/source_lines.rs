@@ -99,7 +99,7 @@ fn the_line_is_that_of_the_call_that_lacks_a_sync() {
     let cut = said.lines().find_map(|line| line.rsplit_once("--cut ")).unwrap().1;
     let shown = lab.crash(&["show", "run.crash", "--model", "posix", "--cut", cut]);
     let shown = text(&shown.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(shown.contains("rename index.new to index, at /"), "{shown}");
+    assert!(shown.contains("rename index.new to index ... had not returned, at /"), "{shown}");
     assert!(shown.contains("two.c:19 (save_index)"), "{shown}");
 }
 

@@ -143,6 +143,11 @@ pub struct AlsoOn<'a> {
     pub show: Option<String>,
 }
 
+/// A frame as seen from the current folder.
+fn in_words(frame: &CodeFrame) -> String {
+    frame.seen_from(std::env::current_dir().ok().as_deref())
+}
+
 /// What findings are made of.
 pub struct Sources<'a> {
     /// Which run this is.
@@ -177,14 +182,16 @@ impl<'a> CallPlace<'a> {
         Some(CallPlace { stack: stacks.of(call), own })
     }
 
-    /// The place in words, then those that have called it, one line each.
+    /// The place in words, then what has called it, one line each.
     pub fn lines(&self) -> Vec<String> {
-        let folder = std::env::current_dir().ok();
-        let shown = |frame: &&CodeFrame| frame.seen_from(folder.as_deref());
-        let mut lines: Vec<String> = self.own.iter().take(1 + CALLERS_SHOWN).map(shown).collect();
-        let words = std::iter::once("at ").chain(std::iter::repeat("   called at "));
-        lines.iter_mut().zip(words).for_each(|(line, word)| line.insert_str(0, word));
-        lines
+        let shown = self.own.iter().take(1 + CALLERS_SHOWN).map(|frame| in_words(frame));
+        let words = std::iter::once("at       ").chain(std::iter::repeat("called at"));
+        words.zip(shown).map(|(word, shown)| format!("{word} {shown}")).collect()
+    }
+
+    /// The place in one line: `at src/store.rs:42 (app::save)`.
+    fn line(&self) -> Option<String> {
+        self.own.first().map(|place| format!("at {}", in_words(place)))
     }
 
     /// The source file, as seen from the current folder if it is in there, and the line.
@@ -352,7 +359,7 @@ impl Finding<'_> {
 
     /// A line that says where in the program it is, where that is known.
     pub fn print_place(&self, out: &mut dyn Write) -> io::Result<()> {
-        let line = self.call.iter().flat_map(CallPlace::lines).next();
+        let line = self.call.as_ref().and_then(CallPlace::line);
         line.map_or(Ok(()), |line| writeln!(out, "    {line}"))
     }
 
@@ -369,7 +376,7 @@ impl Finding<'_> {
             [] => String::new(),
             fix => format!("; to fix it, {}", fix.join(" and ")),
         };
-        let at = self.call.iter().flat_map(CallPlace::lines).next();
+        let at = self.call.as_ref().and_then(CallPlace::line);
         let fix = at.map(|at| format!(", {at}")).unwrap_or_default() + &fix;
         match self.source {
             Source::Reaction => harmless(&format!("{}{fix}", self.what)),

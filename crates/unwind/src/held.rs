@@ -11,7 +11,7 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use crate::Missed;
+use crate::NoStack;
 
 /// Threads that are not the first of their process (linux/wait.h), and only our own tracees.
 const OF_TRACER: u32 = (libc::__WALL | libc::__WNOTHREAD).cast_unsigned();
@@ -19,23 +19,25 @@ const OF_TRACER: u32 = (libc::__WALL | libc::__WNOTHREAD).cast_unsigned();
 const EVENT_STOP: i32 = 128;
 
 /// A thread that has been seized.
-pub struct Held {
+pub struct SeizedThread {
     thread: Pid,
     /// What is to be delivered when it goes on.
     signal: i32,
 }
 
-impl Held {
+impl SeizedThread {
     /// Seizes a thread, which goes on as if it was not.
-    pub fn seize(thread: u32) -> Result<Held, Missed> {
-        let pid = i32::try_from(thread).map(Pid::from_raw).map_err(|_| Missed::Gone)?;
+    pub fn seize(thread: u32) -> Result<SeizedThread, NoStack> {
+        let pid = i32::try_from(thread).map(Pid::from_raw).map_err(|_| NoStack::Gone)?;
         match ptrace::seize(pid, ptrace::Options::empty()) {
-            Ok(()) => Ok(Held { thread: pid, signal: 0 }),
-            Err(Errno::ESRCH) => Err(Missed::Gone),
-            Err(_) if field(thread, "TracerPid:").is_some_and(|by| by != 0) => Err(Missed::Traced),
+            Ok(()) => Ok(SeizedThread { thread: pid, signal: 0 }),
+            Err(Errno::ESRCH) => Err(NoStack::Gone),
+            Err(_) if field(thread, "TracerPid:").is_some_and(|by| by != 0) => Err(NoStack::Traced),
             // A thread of the kernel has no program.
-            Err(_) if symlink_metadata(format!("/proc/{thread}/exe")).is_err() => Err(Missed::Gone),
-            Err(_) => Err(Missed::Refused),
+            Err(_) if symlink_metadata(format!("/proc/{thread}/exe")).is_err() => {
+                Err(NoStack::Gone)
+            }
+            Err(_) => Err(NoStack::Refused),
         }
     }
 

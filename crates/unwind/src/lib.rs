@@ -23,7 +23,7 @@ mod names;
 mod stacks;
 mod tracer;
 
-pub use tracer::{Missed, Tracer};
+pub use tracer::{NoStack, Tracer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

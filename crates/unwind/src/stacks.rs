@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder};
 
-use crate::Missed;
+use crate::NoStack;
 use crate::image::{Address, Images};
 
 /// Frames of a stack that are kept, from the inside.
@@ -25,7 +25,7 @@ pub struct AddressStacks {
     /// Of each call its stack, from 1; 0: none.
     pub of_calls: Vec<u32>,
     /// Why there is none, and how often.
-    pub missed: HashMap<Missed, u64>,
+    pub missed: HashMap<NoStack, u64>,
 }
 
 impl AddressStacks {
@@ -34,8 +34,8 @@ impl AddressStacks {
         &mut self,
         thread: u32,
         (at, mut registers): (u64, UnwindRegsNative),
-    ) -> Result<u32, Missed> {
-        let memory = File::open(format!("/proc/{thread}/mem")).map_err(|_| Missed::Gone)?;
+    ) -> Result<u32, NoStack> {
+        let memory = File::open(format!("/proc/{thread}/mem")).map_err(|_| NoStack::Gone)?;
         let mut memory = StackMemory { memory, start: registers.sp(), piece: Vec::new() };
         self.images.look(thread);
         let mut stack = Vec::new();
@@ -66,12 +66,12 @@ impl AddressStacks {
             }
         }
         if stack.is_empty() {
-            return Err(Missed::NoCode);
+            return Err(NoStack::NoCode);
         }
         let (known, new) = (self.numbers.len(), self.numbers.len() as u32 + 1);
         match self.numbers.get(&stack) {
             Some(number) => Ok(*number),
-            None if known == STACKS_MAX => Err(Missed::TooMany),
+            None if known == STACKS_MAX => Err(NoStack::TooMany),
             None => {
                 self.numbers.insert(stack, new);
                 Ok(new)
@@ -80,7 +80,7 @@ impl AddressStacks {
     }
 
     /// Notes whose stack it was.
-    pub fn note(&mut self, calls: &[usize], stack: Result<u32, Missed>) {
+    pub fn note(&mut self, calls: &[usize], stack: Result<u32, NoStack>) {
         match stack {
             Err(why) => *self.missed.entry(why).or_default() += calls.len() as u64,
             Ok(stack) => {

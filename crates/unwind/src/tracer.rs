@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use steadfast_crash::program::{CallObserver, CallStacks};
 
-use crate::held::Held;
+use crate::held::SeizedThread;
 use crate::names;
 use crate::stacks::AddressStacks;
 
@@ -23,7 +23,7 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// Why the stack of a call is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Missed {
+pub enum NoStack {
     /// This machine does not allow it.
     Refused,
     /// Somebody else traces the thread.
@@ -38,25 +38,25 @@ pub enum Missed {
     TooMany,
 }
 
-impl Missed {
+impl NoStack {
     /// In words: of calls that have no stack.
     pub fn in_words(self) -> String {
         match self {
-            Missed::Refused => refusal(),
-            Missed::Traced => "their threads were traced already, as by strace or gdb".into(),
-            Missed::Gone => "their threads had ended".into(),
-            Missed::Busy => "too many threads were calling at the same time".into(),
-            Missed::NoCode => "their code is in no file".into(),
-            Missed::TooMany => "there were too many different stacks before".into(),
+            NoStack::Refused => refusal(),
+            NoStack::Traced => "their threads were traced already, as by strace or gdb".into(),
+            NoStack::Gone => "their threads had ended".into(),
+            NoStack::Busy => "too many threads were calling at the same time".into(),
+            NoStack::NoCode => "their code is in no file".into(),
+            NoStack::TooMany => "there were too many different stacks before".into(),
         }
     }
 }
 
 /// Takes the stacks of the threads that call.
-pub struct Tracer(Arc<Shared>);
+pub struct Tracer(Arc<TracerState>);
 
 #[derive(Default)]
-struct Shared {
+struct TracerState {
     queue: Mutex<Queue>,
     /// Something of the queue has changed.
     changed: Condvar,
@@ -93,9 +93,9 @@ impl CallObserver for Tracer {
             hold.calls.push(call);
             return;
         }
-        if queue.idle <= queue.asked.len() && !Shared::start(shared, &mut queue) {
+        if queue.idle <= queue.asked.len() && !TracerState::start(shared, &mut queue) {
             drop(queue);
-            return lock(&shared.stacks).note(&[call], Err(Missed::Busy));
+            return lock(&shared.stacks).note(&[call], Err(NoStack::Busy));
         }
         queue.held.insert(thread, Hold { calls: vec![call], is_stopping: false });
         queue.asked.push_back(thread);
@@ -107,14 +107,14 @@ impl CallObserver for Tracer {
             queue.held.remove(&thread);
             queue.asked.retain(|asked| *asked != thread);
             drop(queue);
-            lock(&shared.stacks).note(&[call], Err(Missed::Busy));
+            lock(&shared.stacks).note(&[call], Err(NoStack::Busy));
         }
     }
 }
 
-impl Shared {
+impl TracerState {
     /// Starts another thread; `false`: there are enough.
-    fn start(shared: &Arc<Shared>, queue: &mut Queue) -> bool {
+    fn start(shared: &Arc<TracerState>, queue: &mut Queue) -> bool {
         let worker = Arc::clone(shared);
         let thread = Builder::new().name("stacks".into());
         let starts = queue.workers < WORKERS_MAX
@@ -148,7 +148,7 @@ impl Shared {
     /// Holds a thread until its stack is known; `false`: it was too late, and only the end of this
     /// thread of ours lets it go without a stop.
     fn hold(&self, thread: u32) -> bool {
-        let mut held = match Held::seize(thread) {
+        let mut held = match SeizedThread::seize(thread) {
             Ok(held) => held,
             Err(why) => {
                 self.done(thread, Err(why));
@@ -162,12 +162,12 @@ impl Shared {
         drop(queue);
         self.changed.notify_all();
         if !held.wait() {
-            self.done(thread, Err(Missed::Gone));
+            self.done(thread, Err(NoStack::Gone));
             return true;
         }
         let stack = match held.registers() {
             Some(registers) => lock(&self.stacks).take(thread, registers),
-            None => Err(Missed::NoCode),
+            None => Err(NoStack::NoCode),
         };
         // Before it makes its next call.
         self.done(thread, stack);
@@ -175,7 +175,7 @@ impl Shared {
         true
     }
 
-    fn done(&self, thread: u32, stack: Result<u32, Missed>) {
+    fn done(&self, thread: u32, stack: Result<u32, NoStack>) {
         let hold = lock(&self.queue).held.remove(&thread);
         if let Some(hold) = hold {
             lock(&self.stacks).note(&hold.calls, stack);
@@ -191,7 +191,7 @@ impl Tracer {
     }
 
     /// At the end of the program: the stacks of its calls in words, and why some are not known.
-    pub fn end(&self) -> (CallStacks, Vec<(Missed, u64)>) {
+    pub fn end(&self) -> (CallStacks, Vec<(NoStack, u64)>) {
         let queue = lock(&self.0.queue);
         let waited = self.0.changed.wait_timeout_while(queue, LAST, |q| !q.held.is_empty());
         waited.unwrap_or_else(PoisonError::into_inner).0.is_over = true;

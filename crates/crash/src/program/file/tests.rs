@@ -178,7 +178,14 @@ fn spread(at_start: u64, written: u64) -> Vec<u8> {
     let mut base = Store::new(SIZE);
     (0..at_start).for_each(|place| base.write_slice(place << 20, &[1]));
     let (lines, calls) = (Vec::new(), Vec::new());
-    saved(&ProgramRun { bases: vec![base], recording: log.take(), lines, calls, ..run() })
+    saved(&ProgramRun {
+        bases: vec![base],
+        recording: log.take(),
+        lines,
+        calls,
+        stacks: CallStacks::default(),
+        ..run()
+    })
 }
 
 /// The memory that contents take goes by the bytes of the file.
@@ -194,7 +201,7 @@ fn contents_are_not_spread_over_more_than_the_file_can_fill() {
         let mut kept = SavedRun::of(&run);
         kept.spread_out(tables, of_base);
         let payload = postcard::to_stdvec(&kept).unwrap();
-        parse(&resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat()))
+        parse(&resealed([MAGIC, &OLDEST.to_le_bytes()[..], &payload, &[0; 4]].concat()))
     };
     for of_base in [true, false] {
         assert!(far(1 << 12, of_base).is_ok());
@@ -209,7 +216,7 @@ fn of_all(requests: u64, action: impl Fn() -> Action) -> Vec<u8> {
     let mut kept = SavedRun::of(&run);
     kept.repeated(requests, action);
     let payload = postcard::to_stdvec(&kept).unwrap();
-    resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat())
+    resealed([MAGIC, &OLDEST.to_le_bytes()[..], &payload, &[0; 4]].concat())
 }
 
 /// A discard and a persist have a length and no bytes.

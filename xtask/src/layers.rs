@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 28] = [
+const LAYERS: [Layer; 29] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
     // Only tools and tables of the host.
@@ -112,6 +112,8 @@ const LAYERS: [Layer; 28] = [
     ),
     // The host kernel's file systems: knows no on-disk format of ours.
     layer("peers", &["host", "runtime", "block", "vfs", "devices", "fuse", "crash"], &["suite"]),
+    // Stops threads and reads their memory: knows of a recording only what it puts in.
+    layer("unwind", &["crash"], &[]),
     layer(
         "lab",
         &[
@@ -185,6 +187,7 @@ const LAYERS: [Layer; 28] = [
             "peers",
             "svm",
             "stack",
+            "unwind",
         ],
         &["suite"],
     ),

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 27] = [
+const NEEDED: [(&str, &str); 28] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -21,6 +21,7 @@ const NEEDED: [(&str, &str); 27] = [
     ("fusermount3", "fuse3"),
     ("fuse2fs", "fuse2fs"),
     ("git", "git"),
+    ("cc", "gcc"),
     ("sqlite3", "sqlite3"),
     ("fio", "fio"),
     ("tar", "tar"),

@@ -41,6 +41,10 @@ mod scenario;
 mod servers;
 #[path = "crash/several.rs"]
 mod several;
+#[path = "crash/source_lines.rs"]
+mod source_lines;
+#[path = "crash/source_lines_hard.rs"]
+mod source_lines_hard;
 #[path = "crash/sqlite.rs"]
 mod sqlite;
 #[path = "crash/stopped.rs"]

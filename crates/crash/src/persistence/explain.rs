@@ -1,6 +1,6 @@
 //! Why a state is wrong, in the program's own calls, and what would help.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::explore::{ModelExploration, ModelFinding};
 use super::model::{Model, StepOrder, StepSet};
@@ -21,6 +21,9 @@ pub struct MissingSync {
     pub of: SyncScope,
     /// In words: `fsync of settings.new before rename settings.new to settings`.
     pub words: String,
+    /// The place of the call before or after which it belongs; before a line is printed, of what
+    /// lacks it. `None`: of no call, as an msync.
+    pub call: Option<usize>,
     /// Its instant.
     tick: u64,
 }
@@ -66,6 +69,15 @@ pub struct Explanation {
     pub syncs: Vec<MissingSync>,
     /// What else would help.
     pub change: Option<Change>,
+}
+
+impl Explanation {
+    /// The place of the call that it is about: where the first sync is lacking, or else the last
+    /// that is there, or the first that is lost.
+    pub fn call(&self) -> Option<usize> {
+        let shown = self.there.last().or(self.lost.first()).copied();
+        self.syncs.first().map_or(shown, |sync| sync.call)
+    }
 }
 
 impl ModelExploration<'_> {
@@ -186,7 +198,7 @@ impl ModelExploration<'_> {
         // A store is no call: how many there were, and which of them a line is about, nobody saw.
         let before = if self.run.lines.len() > 1 { "after each change in it" } else { &before };
         let words = format!("msync of {} {before}", name_of(calls, Some(self.base), file));
-        vec![MissingSync { of: SyncScope::File(file), words, tick }]
+        vec![MissingSync { of: SyncScope::File(file), words, call: None, tick }]
     }
 
     /// A sync of the same after each call that changes it, all with the same words: where a call is
@@ -207,8 +219,9 @@ impl ModelExploration<'_> {
             _ => !effect.is_name() && SyncScope::File(effect.file()) == of,
         };
         let changes = steps.all.iter().filter(|step| is_of(&step.effect));
-        let ticks: BTreeSet<u64> = changes.map(|step| step.returned.saturating_add(1)).collect();
-        let sync = |tick| MissingSync { of, words: words.clone(), tick };
+        let ticks: BTreeMap<u64, usize> =
+            changes.map(|step| (step.returned.saturating_add(1), step.call)).collect();
+        let sync = |(tick, call)| MissingSync { of, words: words.clone(), call: Some(call), tick };
         ticks.into_iter().map(sync).collect()
     }
 
@@ -227,7 +240,8 @@ impl ModelExploration<'_> {
         let of_move = |(file, call): (u64, usize)| {
             let from = name_of(&calls[..call], Some(self.base), file);
             let words = format!("fsync of {from} before each rename of it");
-            MissingSync { of: SyncScope::File(file), words, tick: calls[call].started.tick }
+            let tick = calls[call].started.tick;
+            MissingSync { of: SyncScope::File(file), words, call: Some(call), tick }
         };
         let moves: Vec<MissingSync> = moves.map(of_move).collect();
         // What is done once has been tried.
@@ -267,14 +281,18 @@ impl ModelExploration<'_> {
             let printed = self.run.lines.iter().map(|line| line.printed);
             let printed =
                 printed.filter(|at| at.tick > step.returned && at.tick < cut.at.tick).last();
-            let (tick, before) = match (relies, printed) {
-                (Some(call), _) => (calls[call].started.tick, format!("before {}", calls[call])),
+            let (call, tick, before) = match (relies, printed) {
+                (Some(call), _) => {
+                    (call, calls[call].started.tick, format!("before {}", calls[call]))
+                }
                 (None, Some(at)) => {
                     // OK to index: the line is one of these.
-                    (at.tick, before_line(&self.run.lines[self.run.printed_before(at.tick)]))
+                    let line = &self.run.lines[self.run.printed_before(at.tick)];
+                    (step.call, at.tick, before_line(line))
                 }
                 (None, None) => {
-                    (step.returned.saturating_add(1), format!("after {}", calls[step.call]))
+                    let after = format!("after {}", calls[step.call]);
+                    (step.call, step.returned.saturating_add(1), after)
                 }
             };
             for of in of {
@@ -291,7 +309,8 @@ impl ModelExploration<'_> {
                     }
                     _ => continue,
                 };
-                let sync = MissingSync { of, words: format!("{what} {before}"), tick };
+                let words = format!("{what} {before}");
+                let sync = MissingSync { of, words, call: Some(call), tick };
                 if !missing.iter().any(|other| other.of == sync.of) {
                     missing.push(sync);
                 }

@@ -150,6 +150,11 @@ impl Request {
         Request { requester, call: requester.and_then(SystemCall::of) }
     }
 
+    /// Its thread is not seen to wait for it in a call that writes, as with asynchronous I/O.
+    pub fn is_apart(&self) -> bool {
+        self.call.as_ref().is_none_or(|call| call.bytes().is_none())
+    }
+
     /// The kernel writes back: no thread of the program's waits for this.
     pub fn is_write_back(&self) -> bool {
         self.requester.is_some_and(|requester| requester.write_back)

@@ -26,7 +26,8 @@ pub fn print_calls(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let tick = state.cut.tick;
-    let calls = run.calls.iter().filter(|call| call.started.tick < tick).map(|call| {
+    let calls = run.calls.iter().enumerate();
+    let calls = calls.filter(|(_, call)| call.started.tick < tick).map(|(place, call)| {
         let whose = match call.origin {
             Origin::Program => "",
             Origin::PartOf(_) => " (a part of the call)",
@@ -36,7 +37,7 @@ pub fn print_calls(
             Some(_) => "",
             None => " ... had not returned",
         };
-        (call.started, format!("{call}{whose}{end}"))
+        (call.started, format!("{call}{whose}{end}{}", made_at(run, place)))
     });
     let lines = run.lines[..run.printed_before(tick)].iter();
     let lines =
@@ -60,6 +61,12 @@ pub fn print_calls(
         writeln!(out, "  nothing")?;
     }
     Ok(())
+}
+
+/// Where in the program a call was made, behind the call; nothing where it is not known.
+pub fn made_at(run: &ProgramRun, call: usize) -> String {
+    let place = run.stacks.place(call);
+    place.map(|(place, _)| format!(", at {}", place.seen_from(None))).unwrap_or_default()
 }
 
 /// Requests in doubt by device and tick, with how many of their units are there.

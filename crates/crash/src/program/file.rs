@@ -3,10 +3,11 @@
 //! ```text
 //! "steadfast crash\n"  version: u32
 //! the run              in the form of the crate `postcard` (`file/kept.rs`)
+//! stacks of its calls  the same (`stacks.rs`); not in version 6
 //! CRC-32C              of all before it: u32
 //! ```
 //!
-//! The two numbers are little-endian. A reader of another version refuses the file. Reading
+//! The two numbers are little-endian. A file of a version that is not known is refused. Reading
 //! believes nothing: what is there is checked before it is used, and no more is allocated than the
 //! file has bytes, times a constant, and a few tens of mebibytes. (Contents are kept in tables, of
 //! 1 MiB of a device each. A file that touches more of them than its bytes can fill is refused; so
@@ -20,13 +21,15 @@ use std::path::Path;
 use kept::SavedRun;
 use steadfast_vfs::bounded;
 
-use super::ProgramRun;
+use super::{CallStacks, ProgramRun};
 use crate::error::{CrashError, Result};
 
 const MAGIC: &[u8; 16] = b"steadfast crash\n";
-/// 6: calls say whether they were made to fail, lines whether they were marked, notes what the
-/// program wants to be cut.
-const VERSION: u32 = 6;
+/// 7: the stacks of calls follow the run.
+const VERSION: u32 = 7;
+/// The oldest that is read: calls say whether they were made to fail, lines whether they were
+/// marked, notes what the program wants to be cut.
+const OLDEST: u32 = 6;
 /// Bytes of the magic and the version.
 const HEAD: usize = MAGIC.len() + 4;
 /// Largest device in a file, in bytes: as large as modelled disks are.
@@ -54,6 +57,7 @@ fn write_summed(run: &ProgramRun, out: &mut ChecksumWriter<impl Write>) -> io::R
     out.write_all(MAGIC)?;
     out.write_all(&VERSION.to_le_bytes())?;
     postcard::to_io(&SavedRun::of(run), &mut *out).map_err(io::Error::other)?;
+    postcard::to_io(&run.stacks, &mut *out).map_err(io::Error::other)?;
     let sum = out.sum;
     out.write_all(&sum.to_le_bytes())?;
     out.flush()
@@ -85,10 +89,10 @@ fn parse(all: &[u8]) -> std::result::Result<ProgramRun, String> {
     let version = all.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk());
     let version = version.ok_or("it is no recording of steadfast crash run")?;
     let version = u32::from_le_bytes(*version);
-    if version != VERSION {
+    if !(OLDEST..=VERSION).contains(&version) {
         return Err(format!(
-            "it is a recording of version {version}; this program reads version {VERSION}: record \
-             the run again, or read it with the program that wrote it"
+            "it is a recording of version {version}; this program reads versions {OLDEST} to \
+             {VERSION}: record the run again, or read it with the program that wrote it"
         ));
     }
     let (summed, sum) = all.split_last_chunk().ok_or("it ends too early")?;
@@ -96,10 +100,20 @@ fn parse(all: &[u8]) -> std::result::Result<ProgramRun, String> {
         return Err("its checksum does not match: the file is damaged".into());
     }
     let payload = summed.get(HEAD..).ok_or("it ends too early")?;
-    let run = match postcard::take_from_bytes::<SavedRun<'_>>(payload) {
-        Ok((kept, [])) => kept.run(all.len() as u64),
-        Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
-        Err(e) => Err(e.to_string()),
+    let run = || {
+        let (kept, rest) = postcard::take_from_bytes::<SavedRun<'_>>(payload)?;
+        Ok(match version {
+            OLDEST => (kept, CallStacks::default(), rest),
+            _ => {
+                let (stacks, rest) = postcard::take_from_bytes(rest)?;
+                (kept, stacks, rest)
+            }
+        })
+    };
+    let run = match run().map_err(|e: postcard::Error| e.to_string()) {
+        Ok((kept, stacks, [])) => kept.run(stacks, all.len() as u64),
+        Ok((.., rest)) => Err(format!("{} bytes too many", rest.len())),
+        Err(e) => Err(e),
     };
     run.map_err(|why| {
         format!("it is damaged or made by hand, although its checksum matches: {why}")

@@ -40,6 +40,7 @@ mod recorded;
 pub mod rules;
 mod served_judge;
 pub mod side_by_side;
+mod stacks;
 pub mod supervisor;
 mod unsynced;
 mod watched;
@@ -70,6 +71,7 @@ pub use parts::{BEGIN, CUT, END, RunParts};
 pub use reaction::{FalseAcknowledgement, Reactions};
 pub(crate) use recorded::Looks;
 pub use served_judge::{JudgeCounts, JudgePlace, ServedJudge};
+pub use stacks::{CALLERS_SHOWN, CallObserver, CallStacks, CodeFrame};
 pub use unsynced::{UnsyncedFile, UnsyncedWork};
 pub use watched::{CALL, WatchedFs};
 
@@ -107,6 +109,8 @@ pub struct ProgramRun {
     pub lines: Vec<Line>,
     /// The calls that reached the file system; empty where nobody watched.
     pub calls: Vec<Call>,
+    /// Where in the program they were made; empty where nobody asked.
+    pub stacks: CallStacks,
 }
 
 /// A run in numbers.
@@ -137,7 +141,7 @@ impl ProgramRun {
         for call in &mut calls {
             call.returned = call.returned.filter(|returned| returned.tick < end);
         }
-        ProgramRun { about, bases, recording, lines, calls }
+        ProgramRun { about, bases, recording, lines, calls, stacks: CallStacks::default() }
     }
 
     /// How many calls the program made: not the further requests that the kernel made of one, nor

@@ -192,6 +192,7 @@ mod tests {
             recording: log.take(),
             lines,
             calls,
+            stacks: Default::default(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::{Digest, PackedBytes};
-use steadfast_runtime::{InCall, Mutex, in_call};
+use steadfast_runtime::{InCall, Mutex, Requester, in_call, requester};
 use steadfast_vfs::{
     Attr, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
     OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactMask,
@@ -20,6 +20,7 @@ use super::asked::{OngoingWrites, Request};
 use super::calls::{Call, CallDetail, CallKind, Origin, file_id, number_of};
 use super::faults::{CallFaults, FaultKind};
 use super::paths::{Path, Paths};
+use super::stacks::CallObserver;
 use crate::tree::{Contents, contents_of};
 
 /// Notes of calls in the record carry this label; what they mean is in the list of calls.
@@ -41,6 +42,7 @@ pub struct WatchedFs {
     log: RecordLog,
     seen: Mutex<CallTrace>,
     faults: CallFaults,
+    observer: Option<Arc<dyn CallObserver>>,
 }
 
 /// What is known of a call before it is made.
@@ -53,6 +55,8 @@ struct CallContext {
     offset: u64,
     contents: Option<Contents>,
     promises: bool,
+    /// The thread that asks may not wait for the answer.
+    is_apart: bool,
     detail: CallDetail,
 }
 
@@ -66,7 +70,13 @@ impl WatchedFs {
     /// Notes the calls to `next`, in the order of `log`.
     pub fn new(next: Arc<dyn FileSystem>, log: &RecordLog) -> WatchedFs {
         let (seen, faults) = (Mutex::default(), CallFaults::default());
-        WatchedFs { next, log: log.clone(), seen, faults }
+        WatchedFs { next, log: log.clone(), seen, faults, observer: None }
+    }
+
+    /// Who is told of each call of a thread that waits for its answer.
+    #[must_use]
+    pub fn observed_by(self, observer: Option<Arc<dyn CallObserver>>) -> WatchedFs {
+        WatchedFs { observer, ..self }
     }
 
     /// The calls noted so far, in the order in which they were made.
@@ -131,7 +141,8 @@ impl WatchedFs {
         }
         // Under the lock, so that the list is in the order of the moments.
         let started = self.log.note(CALL, [kind as u64, place as u64, 0]);
-        let CallContext { ino, replaced, path, other, offset, contents, promises, detail } = about;
+        let CallContext { ino, replaced, path, other, offset, contents, .. } = about;
+        let CallContext { promises, is_apart, detail, .. } = about;
         let promises = promises || asked_for;
         let unplaced = !path.whole || other.as_ref().is_some_and(|other| !other.whole);
         seen.calls.push(Call {
@@ -147,6 +158,11 @@ impl WatchedFs {
             detail,
             ..Call::plain(kind, "", started, None)
         });
+        drop(seen);
+        let waits = |asker: &Requester| !asker.write_back && !is_apart && asker.thread != 0;
+        if let (Some(observer), Some(asker)) = (&self.observer, requester().filter(waits)) {
+            observer.begins(asker.thread, place);
+        }
         (place, in_call(place as u64 + 1))
     }
 
@@ -260,7 +276,15 @@ impl WatchedFs {
             && self.sync_promises(TransactMask::FSYNC | TransactMask::WRITE);
         let promises = durable && how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
         let detail = CallDetail::Bytes(PackedBytes::pack(data));
-        let about = CallContext { offset: from, contents, promises, detail, ..self.on_handle(fh) };
+        let is_apart = request.is_apart();
+        let about = CallContext {
+            offset: from,
+            contents,
+            promises,
+            is_apart,
+            detail,
+            ..self.on_handle(fh)
+        };
         let (number, in_call) = self.begin_as(CallKind::Write, about, |asked, place| {
             let (origin, asked_for) = asked.write(&request, fh, (from, len), place);
             (origin, durable && asked_for)

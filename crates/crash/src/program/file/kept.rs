@@ -16,7 +16,7 @@ use steadfast_devices::store::{PackedBytes, Store};
 use steadfast_runtime::Nanos;
 
 use super::super::calls::{Call, CallDetail, CallKind, Origin};
-use super::super::{Contents, Line, ProgramRun};
+use super::super::{CallStacks, Contents, Line, ProgramRun};
 use super::DEVICE_BYTES_MAX;
 
 /// Bytes of a base in one piece.
@@ -141,7 +141,7 @@ impl<'r> SavedRun<'r> {
 
     /// The run, if it can be one; else what is wrong, in words. `file_bytes` is how long the file
     /// is.
-    pub fn run(self, file_bytes: u64) -> Result<ProgramRun, String> {
+    pub fn run(self, stacks: CallStacks, file_bytes: u64) -> Result<ProgramRun, String> {
         self.check_spread(TABLES_FEW + file_bytes / BYTES_A_TABLE)?;
         self.check_pieces(PIECES_FEW + file_bytes / BYTES_A_PIECE)?;
         let devices: Vec<RecordedDevice> = self.devices.into_iter().map(|d| d.0).collect();
@@ -177,7 +177,10 @@ impl<'r> SavedRun<'r> {
         }
         let recording = Recording::rebuild(devices, events, notes, times.times, times.first_tick)
             .map_err(|e| format!("the recording does not fit together: {e}"))?;
-        Ok(ProgramRun { about: self.about, bases, recording, lines, calls })
+        if !stacks.is_whole(calls.len()) {
+            return Err("stacks of calls with parts that are not there".into());
+        }
+        Ok(ProgramRun { about: self.about, bases, recording, lines, calls, stacks })
     }
 
     /// Refuses contents and writes that lie in more tables, of all devices together.

@@ -6,7 +6,9 @@ use steadfast_devices::filter::record::{Action, DeviceId, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 
-use super::super::{Call, CallDetail, CallKind, Contents, FaultError, Line, Origin};
+use super::super::{
+    Call, CallDetail, CallKind, CallStacks, CodeFrame, Contents, FaultError, Line, Origin,
+};
 use super::*;
 
 /// Bytes of the disk on which requests are repeated.
@@ -53,6 +55,15 @@ fn run() -> ProgramRun {
         recording: log.take(),
         lines: vec![Line { printed, text: b"done".to_vec(), marked: true }],
         calls: vec![call],
+        stacks: CallStacks {
+            frames: vec![CodeFrame {
+                line: Some(7),
+                module: "/app".into(),
+                ..CodeFrame::default()
+            }],
+            stacks: vec![vec![0]],
+            of_calls: vec![1],
+        },
     }
 }
 
@@ -82,7 +93,7 @@ fn a_run_comes_back_whole() {
         run.calls.iter().map(|c| (c.started.tick, c.returned.map(|r| r.tick))).collect()
     };
     assert_eq!(ticks(&back), ticks(&run));
-    assert_eq!(back.calls, run.calls);
+    assert_eq!((&back.calls, &back.stacks), (&run.calls, &run.stacks));
     assert_eq!(back.recording.last_crash_point(), run.recording.last_crash_point());
     let notes =
         |run: &ProgramRun| run.recording.notes().iter().map(|n| n.detail).collect::<Vec<_>>();
@@ -95,7 +106,7 @@ fn what_is_wrong_with_a_file_is_said() {
     let said = |bytes: &[u8]| parse(bytes).unwrap_err();
     assert!(said(b"").contains("no recording"));
     assert!(said(&[0; 100]).contains("no recording"));
-    for version in [1, 2, 3, 5, 9] {
+    for version in [1, 2, 3, 5, 8] {
         let mut other = good.clone();
         other[MAGIC.len()] = version;
         let said = said(&other);
@@ -116,6 +127,25 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = crc32c::crc32c(&bytes[..end]);
     bytes[end..].copy_from_slice(&sum.to_le_bytes());
     bytes
+}
+
+#[test]
+fn a_run_of_the_version_before_has_no_stacks() {
+    let run = ProgramRun { stacks: CallStacks::default(), ..run() };
+    let mut bytes = saved(&run);
+    let none = postcard::to_allocvec(&run.stacks).unwrap().len();
+    let end = bytes.len() - 4;
+    bytes.drain(end - none..end);
+    bytes[MAGIC.len()] = OLDEST as u8;
+    assert_eq!(parse(&resealed(bytes)).unwrap().calls, run.calls);
+}
+
+#[test]
+fn stacks_of_what_is_not_there_are_refused() {
+    let mut run = run();
+    run.stacks.of_calls = vec![0, 2];
+    let said = parse(&saved(&run)).unwrap_err();
+    assert!(said.contains("made by hand") && said.contains("stacks"), "{said}");
 }
 
 /// What was read can be cut.
@@ -151,7 +181,14 @@ fn spread(at_start: u64, written: u64) -> Vec<u8> {
     let mut base = Store::new(SIZE);
     (0..at_start).for_each(|place| base.write_slice(place << 20, &[1]));
     let (lines, calls) = (Vec::new(), Vec::new());
-    saved(&ProgramRun { bases: vec![base], recording: log.take(), lines, calls, ..run() })
+    saved(&ProgramRun {
+        bases: vec![base],
+        recording: log.take(),
+        lines,
+        calls,
+        stacks: CallStacks::default(),
+        ..run()
+    })
 }
 
 /// The memory that contents take goes by the bytes of the file.
@@ -167,7 +204,7 @@ fn contents_are_not_spread_over_more_than_the_file_can_fill() {
         let mut kept = SavedRun::of(&run);
         kept.spread_out(tables, of_base);
         let payload = postcard::to_stdvec(&kept).unwrap();
-        parse(&resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat()))
+        parse(&resealed([MAGIC, &OLDEST.to_le_bytes()[..], &payload, &[0; 4]].concat()))
     };
     for of_base in [true, false] {
         assert!(far(1 << 12, of_base).is_ok());
@@ -182,7 +219,7 @@ fn of_all(requests: u64, action: impl Fn() -> Action) -> Vec<u8> {
     let mut kept = SavedRun::of(&run);
     kept.repeated(requests, action);
     let payload = postcard::to_stdvec(&kept).unwrap();
-    resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat())
+    resealed([MAGIC, &OLDEST.to_le_bytes()[..], &payload, &[0; 4]].concat())
 }
 
 /// A discard and a persist have a length and no bytes.

@@ -158,7 +158,8 @@ impl History<'_> {
             written.contents.size
         );
         let kind = format!("{}: {how} and not there", shown(path));
-        verdict.broken.push(Violation { what, kind, promised: true });
+        let call = Some(written.place);
+        verdict.broken.push(Violation { what, kind, promised: true, call });
     }
 
     /// The regular file of this number in the recovered tree.
@@ -231,6 +232,7 @@ impl History<'_> {
                     ),
                     kind: format!("{}: synced, and not as it was then", shown(path)),
                     promised: true,
+                    call: Some(place),
                 }),
                 None => self.missing(sync, "synced", verdict),
             }
@@ -243,7 +245,7 @@ impl History<'_> {
 
     pub(super) fn replaced(&self, verdict: &mut Verdict) {
         let mut seen = BTreeSet::new();
-        for rename in self.calls.iter().rev() {
+        for (place, rename) in self.calls.iter().enumerate().rev() {
             if rename.kind != CallKind::Rename || rename.failed {
                 continue;
             }
@@ -280,7 +282,7 @@ impl History<'_> {
             };
             let kind = format!("{name}: {kind}");
             let what = format!("{kind}: {now}, {not}");
-            verdict.broken.push(Violation { what, kind, promised });
+            verdict.broken.push(Violation { what, kind, promised, call: Some(place) });
         }
     }
 

@@ -38,12 +38,14 @@ pub struct Violation {
     pub kind: String,
     /// The file system had promised it; else the program has forgotten to ask for it.
     pub promised: bool,
+    /// The place of the call that it is about, where it is about one.
+    pub call: Option<usize>,
 }
 
 impl Violation {
     /// One whose words are the same in every state.
     pub(crate) fn broken_promise(what: String) -> Violation {
-        Violation { kind: what.clone(), what, promised: true }
+        Violation { kind: what.clone(), what, promised: true, call: None }
     }
 }
 

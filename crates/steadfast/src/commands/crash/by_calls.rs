@@ -9,10 +9,10 @@ use steadfast_crash::program::ProgramRun;
 use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::Wrong;
 
-use super::ci::findings::{Finding, Source};
+use super::ci::findings::{CallPlace, Finding, Source};
 use super::models::{FindingByCalls, ModelReports, listed};
 use super::report::KNOWN;
-use super::report::json::not_explored;
+use super::report::json::{not_explored, stack};
 
 /// Where it was not found, and what saves it there: known of what only ext4's heuristic or its
 /// journal of data keeps, which is so if ext4 without both does not.
@@ -97,7 +97,8 @@ impl ModelReports {
         for finding in findings {
             let Source::Calls(of_calls) = finding.source else { continue };
             writeln!(out, "found     {}", finding.what)?;
-            for line in of_calls.lines(run) {
+            let place = finding.call.iter().flat_map(CallPlace::lines);
+            for line in place.chain(of_calls.lines(run)) {
                 writeln!(out, "    {line}")?;
             }
             if let Some(command) = &finding.show {
@@ -154,6 +155,7 @@ impl ModelReports {
                 "there": calls(&finding.why.there),
                 "add": finding.why.syncs.iter().map(|sync| &sync.words).collect::<Vec<_>>(),
                 "instead": finding.why.change.map(|change| change.in_words()),
+                "stack": stack(listed),
                 "show": listed.show,
             }))
         };

@@ -32,6 +32,7 @@ Examples:
   steadfast crash run --fs kernel-ext4:noauto_da_alloc,xfs,btrfs -- ./update
   steadfast crash run --stack nvram-journal:external -- ./update
   steadfast crash run --stack wal=nvram-journal:external -- ./database
+  steadfast crash run --stacks -- ./update    (built with -g)
   steadfast crash run --client put-rows --ready 'curl -s localhost:8080' \\
       --judge check-rows -- ./server --port 8080
 
@@ -110,6 +111,10 @@ pub struct CrashRun {
     /// posix, ext4, ext4-noauto-da-alloc, ext4-writeback, ext4-journal, xfs, btrfs, ext2, or none
     #[arg(long, value_name = "MODEL,...", value_delimiter = ',', default_value = "posix")]
     pub model: Vec<String>,
+    /// Name the source lines of the calls that findings are about: each call that changes something
+    /// is stopped for a moment on its way back (ptrace), and its stack is taken
+    #[arg(long)]
+    pub stacks: bool,
     /// Seed of every random choice
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,

@@ -69,7 +69,9 @@ impl Group {
     fn look(&self) -> Result<Option<WaitIdStatus>> {
         let Some(pid) = self.number() else { return Ok(None) };
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        waitid(WaitId::Pid(pid), look).context("looking after the program")
+        let seen = waitid(WaitId::Pid(pid), look).context("looking after the program")?;
+        // Who traces a child of its own sees its stops, too.
+        Ok(seen.filter(|status| !status.stopped() && !status.trapped()))
     }
 
     /// Kills what is left of the group; how the first process has ended.

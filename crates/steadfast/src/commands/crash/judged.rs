@@ -163,7 +163,8 @@ impl JudgedRun<'_> {
     pub fn findings(&self, number: usize) -> Vec<Finding<'_>> {
         let (outcome, by_calls) = (&self.explored.outcome, self.explored.by_calls.as_ref());
         let reactions = self.reactions.findings(&self.run);
-        Sources { number, setup: self.setup, outcome, by_calls, reactions }.findings()
+        let stacks = &self.run.stacks;
+        Sources { number, setup: self.setup, outcome, by_calls, reactions, stacks }.findings()
     }
 
     /// How the program failed, if it did: it may not have done what was to be tested. One that was

@@ -18,6 +18,7 @@ use super::printed::AckLines;
 use super::program;
 use super::served::ServedFolder;
 use super::setup::Setup;
+use super::stacks::RunStacks;
 use super::watch::Watch;
 use crate::{Unsupported, Usage, terminal};
 
@@ -87,13 +88,16 @@ pub fn record(
     let bases = running.begin().map_err(to_anyhow)?;
     // The program works in a mount over the kernel's, where its calls are seen.
     let under = HostFs::open(running.path()).context("the mounted folder")?;
-    let watched = Arc::new(WatchedFs::new(Arc::new(under), running.log()));
+    let stacks = RunStacks::begin(watch.stacks);
+    let watched = WatchedFs::new(Arc::new(under), running.log());
+    let watched = Arc::new(watched.observed_by(stacks.observer()));
     let served = Arc::clone(&watched) as Arc<dyn FileSystem>;
     let served = ServedFolder::new(served, Options::default())?;
     let lines = AckLines::new(running.log());
     let control = RunControl::new(running.log(), &lines, &watched, served.path());
     let control = ControlPlace::open(control)?;
     let ended = program::run(served.path(), &lines, Some(&control), watch)?;
+    let stacks = stacks.end();
     let never_came = control.close();
     let tree = tree_of(running.path());
     let calls = watched.calls();
@@ -106,7 +110,10 @@ pub fn record(
         let busy = format!("note: something that {user} has started still uses the mount");
         terminal::note(&if e.is_busy() { busy } else { format!("note: {e}") });
     }
-    let run = ProgramRun::new(setup.about(), bases, recording, lines.lines(), calls);
+    let run = ProgramRun {
+        stacks,
+        ..ProgramRun::new(setup.about(), bases, recording, lines.lines(), calls)
+    };
     Ok(OwnRun { run, tree, ended, never_came })
 }
 

@@ -35,6 +35,7 @@ mod setup;
 mod show;
 mod show_command;
 mod show_model;
+mod stacks;
 pub mod stops;
 mod watch;
 

@@ -25,6 +25,7 @@ use super::printed::AckLines;
 use super::program;
 use super::served::ServedFolder;
 use super::setup::Setup;
+use super::stacks::RunStacks;
 use super::watch::Watch;
 use crate::cli::FsKind;
 use crate::setup_error::to_anyhow;
@@ -54,13 +55,16 @@ pub fn record(
     let bases = disks.contents()?;
     log.pause(false);
     let mounted = MountedAll::new(setup, disks.each.iter().map(|(blocks, _)| blocks))?;
-    let watched = Arc::new(WatchedFs::new(Arc::clone(&mounted.fs), &log));
+    let stacks = RunStacks::begin(watch.stacks);
+    let watched = WatchedFs::new(Arc::clone(&mounted.fs), &log);
+    let watched = Arc::new(watched.observed_by(stacks.observer()));
     let served =
         ServedFolder::new(Arc::clone(&watched) as Arc<dyn FileSystem>, setup.wanted()?.fuse)?;
     let lines = AckLines::new(&log);
     let control = RunControl::new(&log, &lines, &watched, served.path());
     let control = ControlPlace::open(control)?;
     let ended = program::run(served.path(), &lines, Some(&control), watch)?;
+    let stacks = stacks.end();
     let never_came = control.close();
     let recording = log.take();
     let tree = Tree::read(&*mounted.fs).map_err(NoTree::from);
@@ -71,7 +75,7 @@ pub fn record(
     let _ = mounted.unmount();
     disks.each.iter().for_each(|(blocks, _)| drop(blocks.close()));
     let about = setup.about();
-    let run = ProgramRun::new(about, bases, recording, lines, calls);
+    let run = ProgramRun { stacks, ..ProgramRun::new(about, bases, recording, lines, calls) };
     Ok(OwnRun { run, tree, ended, never_came })
 }
 

@@ -138,6 +138,7 @@ mod tests {
             answered,
             left_out: 0,
             progress: &|_, _| {},
+            stacks: false,
         };
         let folder = tempfile::tempdir().unwrap();
         let ended = run(folder.path(), &AckLines::new(&log), None, &mut watch);

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::{ProgramRun, Reactions, RunParts};
 
+use super::ci::findings::CallPlace;
+
 /// What was named, and what the program did when a call of its own failed.
 pub struct ReactionReport {
     reactions: Reactions,
@@ -24,9 +26,9 @@ impl ReactionReport {
         ReactionReport { reactions, parts: run.parts(), marks, failed }
     }
 
-    /// What was acknowledged and should not have been.
-    pub fn findings(&self, run: &ProgramRun) -> Vec<String> {
-        self.reactions.wrong.iter().map(|wrong| wrong.what(run)).collect()
+    /// What was acknowledged and should not have been, and the call that had failed.
+    pub fn findings(&self, run: &ProgramRun) -> Vec<(String, usize)> {
+        self.reactions.wrong.iter().map(|wrong| (wrong.what(run), wrong.call)).collect()
     }
 
     /// What may have been acknowledged or not.
@@ -45,7 +47,12 @@ impl ReactionReport {
             return Ok(());
         }
         writeln!(out, "\ncontrol   {}", said.join(", "))?;
-        self.findings(run).iter().try_for_each(|what| writeln!(out, "found     {what}"))?;
+        for (what, call) in self.findings(run) {
+            writeln!(out, "found     {what}")?;
+            for line in CallPlace::of(&run.stacks, Some(call)).iter().flat_map(CallPlace::lines) {
+                writeln!(out, "    {line}")?;
+            }
+        }
         Ok(())
     }
 
@@ -60,7 +67,7 @@ impl ReactionReport {
             "cuts": self.parts.cuts.len(),
             "parts": self.parts.parts.len(),
             "failed": failed.collect::<Vec<_>>(),
-            "findings": self.findings(run),
+            "findings": self.findings(run).iter().map(|(what, _)| what).collect::<Vec<_>>(),
         })
     }
 }

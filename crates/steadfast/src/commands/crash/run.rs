@@ -110,6 +110,7 @@ fn record(
         answered: 0,
         left_out: 0,
         progress: &progress,
+        stacks: args.stacks,
     };
     let prepare = args.setup.as_deref();
     let left = match setup.fs {

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::{Result, anyhow};
 use steadfast_crash::persistence::Model;
 use steadfast_crash::persistence::state::{CallFate, ModelState};
-use steadfast_crash::program::describe::{self, since};
+use steadfast_crash::program::describe::{self, made_at, since};
 use steadfast_crash::program::{Judges, ProgramRun, Tree};
 
 use super::cli::CrashShow;
@@ -70,10 +70,12 @@ fn print_calls(
     let tick = state.cut.at.tick;
     let fates: &BTreeMap<usize, CallFate> = &state.calls;
     let begun = run.calls.iter().enumerate().filter(|(_, call)| call.started.tick < tick);
-    let all: Vec<_> = begun.filter_map(|(place, call)| Some((call, fates.get(&place)?))).collect();
-    for (call, fate) in &all[all.len().saturating_sub(most)..] {
+    let all = begun.filter_map(|(place, call)| Some((place, call, fates.get(&place)?)));
+    let all: Vec<_> = all.collect();
+    for (place, call, fate) in &all[all.len().saturating_sub(most)..] {
         let end = if call.done_before(tick) { "" } else { " ... had not returned" };
-        writeln!(out, "  {:>11.6} s  {fate:<9} {call}{end}", since(run, call.started.at))?;
+        let (at, made_at) = (since(run, call.started.at), made_at(run, *place));
+        writeln!(out, "  {at:>11.6} s  {fate:<9} {call}{end}{made_at}")?;
     }
     if all.is_empty() {
         writeln!(out, "  there was none")?;

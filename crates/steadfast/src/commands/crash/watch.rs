@@ -49,6 +49,8 @@ pub struct Watch<'a> {
     pub left_out: u64,
     /// Called with the progress: a share (0 to 1), and what is done, in words.
     pub progress: &'a dyn Fn(f64, &str),
+    /// Where in the program its calls are made is to be known.
+    pub stacks: bool,
 }
 
 impl Watch<'_> {

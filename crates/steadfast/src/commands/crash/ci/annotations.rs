@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use uuid::Uuid;
 
+use super::findings::CallPlace;
 use super::results::Results;
 
 /// Prints a line for each finding, and for what else a reader of the log must know.
@@ -21,7 +22,10 @@ pub fn print(results: &Results<'_>, out: &mut dyn Write) -> io::Result<()> {
         for show in finding.show.iter().chain(finding.also.iter().flat_map(|also| &also.show)) {
             message = format!("{message}\n{show}");
         }
-        writeln!(out, "{}", line(level, results.file.as_deref(), &title, &message))?;
+        let source = finding.call.as_ref().and_then(CallPlace::source);
+        let source = source.as_ref().map(|(file, line)| (file.as_str(), Some(*line)));
+        let place = source.or(results.file.as_deref().map(|file| (file, None)));
+        writeln!(out, "{}", line(level, place, &title, &message))?;
     }
     for what in results.fixed() {
         writeln!(out, "{}", line("notice", None, "power cut: baseline", &what))?;
@@ -47,9 +51,11 @@ pub fn without_commands(
     Ok(writeln!(out, "::{word}::")?)
 }
 
-fn line(level: &str, file: Option<&str>, title: &str, message: &str) -> String {
-    let file = file.map(|file| format!("file={},", property(file))).unwrap_or_default();
-    format!("::{level} {file}title={}::{}", property(title), data(message))
+fn line(level: &str, place: Option<(&str, Option<u32>)>, title: &str, message: &str) -> String {
+    let file = place.map(|(file, _)| format!("file={},", property(file))).unwrap_or_default();
+    let line = place.and_then(|(_, line)| line).map(|line| format!("line={line},"));
+    let line = line.unwrap_or_default();
+    format!("::{level} {file}{line}title={}::{}", property(title), data(message))
 }
 
 fn data(text: &str) -> String {
@@ -66,8 +72,9 @@ mod tests {
 
     #[test]
     fn what_github_would_read_is_escaped() {
-        let line = line("error", Some("a,b:c"), "100 %: x::y", "one\r\n::error::two, 5 %");
-        let expected = "::error file=a%2Cb%3Ac,title=100 %25%3A x%3A%3Ay::\
+        let line =
+            line("error", Some(("a,b:c", Some(7))), "100 %: x::y", "one\r\n::error::two, 5 %");
+        let expected = "::error file=a%2Cb%3Ac,line=7,title=100 %25%3A x%3A%3Ay::\
                         one%0D%0A::error::two, 5 %25";
         assert_eq!(line, expected);
     }

@@ -1,6 +1,7 @@
 //! What was found, as one list for all reports: of the states of the recorded disk, then by the
 //! calls alone.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use steadfast_crash::persistence::Model;
@@ -8,7 +9,7 @@ use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::{
     ExplorationReport, Wrong, WrongState, grouped, without_numbers,
 };
-use steadfast_crash::program::{Command, ProgramRun};
+use steadfast_crash::program::{CALLERS_SHOWN, CallStacks, CodeFrame, Command, ProgramRun};
 
 use super::super::models::{FindingByCalls, ModelReports, listed};
 use super::super::setup::{Fs, Setup};
@@ -120,6 +121,8 @@ pub struct Finding<'a> {
     pub also: Vec<AlsoOn<'a>>,
     /// What would help.
     pub fix: Vec<String>,
+    /// The call that it is about, of its run.
+    pub call: Option<CallPlace<'a>>,
     /// The command that shows it, where there is one.
     pub show: Option<String>,
     /// It is in the baseline.
@@ -140,6 +143,11 @@ pub struct AlsoOn<'a> {
     pub show: Option<String>,
 }
 
+/// A frame as seen from the current folder.
+fn in_words(frame: &CodeFrame) -> String {
+    frame.seen_from(std::env::current_dir().ok().as_deref())
+}
+
 /// What findings are made of.
 pub struct Sources<'a> {
     /// Which run this is.
@@ -150,8 +158,48 @@ pub struct Sources<'a> {
     pub outcome: &'a ExplorationReport,
     /// What the calls alone have.
     pub by_calls: Option<&'a ModelReports>,
-    /// What was acknowledged although a call had failed, in words.
-    pub reactions: Vec<String>,
+    /// What was acknowledged although a call had failed, in words, and the call.
+    pub reactions: Vec<(String, usize)>,
+    /// Where in the program its calls were made.
+    pub stacks: &'a CallStacks,
+}
+
+/// Where in the program a call was made.
+#[derive(Clone)]
+pub struct CallPlace<'a> {
+    /// All of its stack, the innermost first.
+    pub stack: Vec<&'a CodeFrame>,
+    /// What of it is the program's own, from the inside; the first is the place.
+    pub own: Vec<&'a CodeFrame>,
+}
+
+impl<'a> CallPlace<'a> {
+    /// Of a call; `None` where it is not known.
+    pub fn of(stacks: &'a CallStacks, call: Option<usize>) -> Option<CallPlace<'a>> {
+        let call = call?;
+        let (place, callers) = stacks.place(call)?;
+        let own = std::iter::once(place).chain(callers).collect();
+        Some(CallPlace { stack: stacks.of(call), own })
+    }
+
+    /// The place in words, then what has called it, one line each.
+    pub fn lines(&self) -> Vec<String> {
+        let shown = self.own.iter().take(1 + CALLERS_SHOWN).map(|frame| in_words(frame));
+        let words = std::iter::once("at       ").chain(std::iter::repeat("called at"));
+        words.zip(shown).map(|(word, shown)| format!("{word} {shown}")).collect()
+    }
+
+    /// The place in one line: `at src/store.rs:42 (app::save)`.
+    fn line(&self) -> Option<String> {
+        self.own.first().map(|place| format!("at {}", in_words(place)))
+    }
+
+    /// The source file, as seen from the current folder if it is in there, and the line.
+    pub fn source(&self) -> Option<(String, u32)> {
+        let folder = std::env::current_dir().ok();
+        let (file, line) = self.own.first()?.source(folder.as_deref())?;
+        Some((file.to_owned(), line))
+    }
 }
 
 impl<'a> Sources<'a> {
@@ -164,12 +212,19 @@ impl<'a> Sources<'a> {
             .filter_map(|(what, first, states)| self.of_states(what, first, states))
             .collect();
         all.extend(by_calls);
-        all.extend(self.reactions.iter().map(|what| of_reaction(what)));
+        all.extend(self.reactions.iter().map(|(what, call)| Finding {
+            call: CallPlace::of(self.stacks, Some(*call)),
+            ..of_reaction(what)
+        }));
         all
     }
 
     fn of_states(&self, what: String, first: &'a WrongState, states: u64) -> Option<Finding<'a>> {
         let wrong = first.wrong.first()?;
+        let call = match wrong {
+            Wrong::Promise(broken) | Wrong::Unasked(broken) => broken.call,
+            _ => None,
+        };
         Some(Finding {
             source: Source::States(first),
             rule: Rule::of(wrong),
@@ -181,6 +236,7 @@ impl<'a> Sources<'a> {
             run: self.number,
             also: Vec::new(),
             fix: Vec::new(),
+            call: CallPlace::of(self.stacks, call),
             show: None,
             known: false,
         })
@@ -208,6 +264,7 @@ impl<'a> Sources<'a> {
             run: self.number,
             also: Vec::new(),
             fix: finding.fix(),
+            call: CallPlace::of(self.stacks, finding.why.call()),
             show: None,
             known: false,
         }
@@ -237,9 +294,12 @@ pub fn merged<'a>(runs: impl IntoIterator<Item = Vec<Finding<'a>>>) -> Vec<Findi
     for number in 0..all.len() {
         // What keeps it by the calls keeps it on a disk, too. OK to index: below the length.
         let (finding, calls) = (&all[number], all.iter().filter(by_calls));
-        let fix = calls.into_iter().find(|calls| calls.is_same(finding)).map(|f| f.fix.clone());
-        if let (Some(fix), Source::States(_)) = (fix, &all[number].source) {
+        let same = calls.into_iter().find(|calls| calls.is_same(finding));
+        let why = same.map(|same| (same.fix.clone(), same.call.clone()));
+        if let (Some((fix, call)), Source::States(_)) = (why, &all[number].source) {
             all[number].fix = fix;
+            // Of the first run, whose calls were judged.
+            all[number].call = call.or(all[number].call.take());
         }
     }
     all
@@ -258,6 +318,7 @@ fn of_reaction(what: &str) -> Finding<'static> {
         run: 0,
         also: Vec::new(),
         fix: Vec::new(),
+        call: None,
         show: None,
         known: false,
     }
@@ -296,6 +357,12 @@ impl Finding<'_> {
         (self.rule, &self.title) == (other.rule, &other.title)
     }
 
+    /// A line that says where in the program it is, where that is known.
+    pub fn print_place(&self, out: &mut dyn Write) -> io::Result<()> {
+        let line = self.call.as_ref().and_then(CallPlace::line);
+        line.map_or(Ok(()), |line| writeln!(out, "    {line}"))
+    }
+
     /// All on which it was found.
     pub fn everywhere(&self) -> String {
         let mut all: Vec<&str> = vec![&self.on];
@@ -309,8 +376,10 @@ impl Finding<'_> {
             [] => String::new(),
             fix => format!("; to fix it, {}", fix.join(" and ")),
         };
+        let at = self.call.as_ref().and_then(CallPlace::line);
+        let fix = at.map(|at| format!(", {at}")).unwrap_or_default() + &fix;
         match self.source {
-            Source::Reaction => harmless(&self.what),
+            Source::Reaction => harmless(&format!("{}{fix}", self.what)),
             _ => {
                 let on = self.everywhere();
                 harmless(&format!("After a power cut on {on}: {}{fix}", self.what))
@@ -333,6 +402,7 @@ impl Finding<'_> {
             Source::Calls(finding) => lines.extend(finding.lines(run)),
             Source::Reaction => {}
         }
+        lines.extend(self.call.iter().flat_map(CallPlace::lines));
         if let (Source::States(_), false) = (&self.source, self.fix.is_empty()) {
             lines.push(format!("to fix it, {}", self.fix.join(" and ")));
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::findings::{Finding, Rule, Source};
+use super::findings::{CallPlace, Finding, Rule, Source};
 use super::results::Results;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -56,7 +56,9 @@ pub fn text(results: &Results<'_>) -> io::Result<String> {
 }
 
 fn of(finding: &Finding<'_>, results: &Results<'_>) -> Value {
-    let place = results.file.clone().unwrap_or_else(|| results.program_name.clone());
+    let program = || results.file.clone().unwrap_or_else(|| results.program_name.clone());
+    let source = finding.call.as_ref().and_then(CallPlace::source);
+    let (place, line) = source.unwrap_or_else(|| (program(), 1));
     let seen = match finding.source {
         Source::States(_) => "states of the recorded disk",
         Source::Calls(_) => "the calls alone",
@@ -70,7 +72,7 @@ fn of(finding: &Finding<'_>, results: &Results<'_>) -> Value {
         "message": { "text": finding.message() },
         "locations": [{ "physicalLocation": {
             "artifactLocation": { "uri": uri(&place) },
-            "region": { "startLine": 1 },
+            "region": { "startLine": line },
         } }],
         "partialFingerprints": { FINGERPRINT: finding.fingerprint() },
         "properties": {
@@ -96,12 +98,14 @@ fn of(finding: &Finding<'_>, results: &Results<'_>) -> Value {
     result
 }
 
-/// A path as a relative reference of RFC 3986.
+/// A path as a reference of RFC 3986: relative, if it is.
 fn uri(path: &str) -> String {
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    path.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).into() } else { format!("%{byte:02X}") })
-        .collect()
+    let path = path
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).into() } else { format!("%{byte:02X}") });
+    std::iter::once(scheme.into()).chain(path).collect()
 }
 
 #[cfg(test)]
@@ -111,5 +115,6 @@ mod tests {
     #[test]
     fn a_path_is_a_reference() {
         assert_eq!(uri("src/a b%\u{fc}:.sh"), "src/a%20b%25%C3%BC%3A.sh");
+        assert_eq!(uri("/src/a.c"), "file:///src/a.c");
     }
 }

@@ -35,6 +35,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         if !matches!(finding.source, Source::Reaction) {
             writeln!(out, "    on {}", on(report, finding))?;
         }
+        finding.print_place(out)?;
         if !finding.fix.is_empty() {
             writeln!(out, "    to fix it, {}", finding.fix.join(" and "))?;
         }

@@ -32,6 +32,12 @@ pub fn not_explored(left: NotExplored) -> serde_json::Value {
     json!({ "instants": instants, "instants_in_part": partly, "states": states })
 }
 
+/// The stack of the call that it is about, the innermost function first; `null` where it is not
+/// known.
+pub fn stack(finding: &Finding<'_>) -> serde_json::Value {
+    serde_json::json!(finding.call.as_ref().map(|call| &call.stack))
+}
+
 /// Prints it: of one file system what came of it, of several what was found with where, then each.
 pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     if let [run] = report.runs {
@@ -57,6 +63,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             "on": names(finding, true),
             "not_on": names(finding, false),
             "fix": finding.fix,
+            "stack": stack(finding),
             "show": shows.collect::<Vec<_>>(),
         })
     });
@@ -103,6 +110,7 @@ fn of_run(report: &Report<'_>, number: usize, of: &JudgedRun<'_>) -> serde_json:
             "at_seconds": since(run, first.cut.at),
             "wrong": first.wrong.iter().map(wrong).collect::<Vec<_>>(),
             "fix": finding.fix,
+            "stack": stack(finding),
             "show": show,
         }))
     });

@@ -84,6 +84,7 @@ fn of_finding(finding: &Finding<'_>, report: &Report<'_>, out: &mut dyn Write) -
 }
 
 fn ends(finding: &Finding<'_>, out: &mut dyn Write) -> Result<()> {
+    finding.print_place(out)?;
     if !finding.fix.is_empty() {
         writeln!(out, "    to fix it, {}", finding.fix.join(" and "))?;
     }

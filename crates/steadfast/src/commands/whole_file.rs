@@ -13,6 +13,7 @@ use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, access, linkat, openat};
 use rustix::io::Errno;
@@ -22,6 +23,10 @@ use place::{FolderName, Identity, PathMeaning, path_of};
 
 /// So often a file is filled again, because another one has taken its place meanwhile.
 const ATTEMPTS: usize = 8;
+
+/// How long the reader of a FIFO is waited for, which may have to be started yet.
+const READER_WAITED_FOR: Duration = Duration::from_secs(2);
+const READER_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a file that is being filled is called, should it need a name before it is whole.
 const ASIDE: &str = ".steadfast-";
@@ -259,9 +264,13 @@ fn fifo(open: &OwnedFd) -> io::Result<Option<OwnedFd>> {
         return Ok(None);
     }
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fifo = match rustix::fs::open(path_of(open), flags, Mode::empty()) {
-        Err(Errno::NXIO) => return Err(io::Error::other("it is a FIFO that nobody reads")),
-        opened => opened?,
+    let end = Instant::now() + READER_WAITED_FOR;
+    let fifo = loop {
+        match rustix::fs::open(path_of(open), flags, Mode::empty()) {
+            Err(Errno::NXIO) if Instant::now() < end => std::thread::sleep(READER_PAUSE),
+            Err(Errno::NXIO) => return Err(io::Error::other("it is a FIFO that nobody reads")),
+            opened => break opened?,
+        }
     };
     rustix::fs::fcntl_setfl(&fifo, rustix::fs::fcntl_getfl(&fifo)? - OFlags::NONBLOCK)?;
     Ok(Some(fifo))

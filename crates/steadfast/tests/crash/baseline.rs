@@ -138,7 +138,7 @@ fn a_garbled_baseline_is_refused() {
         (good.replace("fingerprints =", "prints ="), "at line "),
         (good.replace("[of]", "[off]"), "at line "),
         ("\u{0}".repeat(20), "line 1"),
-        ("x".repeat(17 << 20), "longer than 16 MiB"),
+        ("x".repeat(2 << 20), "longer than 1 MiB"),
     ] {
         std::fs::write(&path, &text).unwrap();
         let (status, _, errors) = quick(&lab, &["--baseline", "bad.toml"], script);

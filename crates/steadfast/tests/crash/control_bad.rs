@@ -82,6 +82,21 @@ put('f', 'x')
     assert_eq!(out.status.code(), Some(0), "{said}");
 }
 
+/// What a judge does not see it cannot judge: that is no green result.
+#[test]
+fn lines_without_room_are_no_result() {
+    let Some(lab) = Lab::new() else { return };
+    let program = "yes | head -n 530000; echo LAST";
+    let words = ["run", "--linger", "0", "--cuts", "2", "--model", "none", "--junit", "j.xml"];
+    let judge = ["--judge", "! grep -q LAST $STEADFAST_PRINTED", "--", "sh", "-c", program];
+    let out = lab.crash(&[&words[..], &judge].concat());
+    let said = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(said.contains("not judged"), "{}", &said[said.len().saturating_sub(900)..]);
+    let report = std::fs::read_to_string(lab.path("j.xml")).unwrap();
+    assert!(report.contains("<error") && report.contains("printed too much"), "{report}");
+}
+
 #[test]
 fn another_user_is_refused() {
     let Some(lab) = Lab::new() else { return };

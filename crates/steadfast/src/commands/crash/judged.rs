@@ -142,10 +142,12 @@ impl RecordedProgram {
         bar.finish();
         if left_out > 0 {
             let lines = counted(left_out, "line");
-            // A judge that has not seen what was acknowledged has not judged.
-            let what =
-                format!("{lines} that the program printed or marked are not judged: too many");
-            explored.outcome.troubles.push(what);
+            let what = format!("{lines} of the program, which printed too much");
+            match judge {
+                // One that has not seen what was acknowledged has not judged.
+                Some(_) => explored.outcome.troubles.push(format!("not judged: {what}")),
+                None => drop(explored.outcome.unmeasured.insert(what)),
+            }
         }
         explored.outcome.unmeasured.extend(never_came);
         let reactions = ReactionReport::of(&run, judge.is_some());

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::{ChildStdout, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
@@ -132,7 +132,7 @@ mod tests {
         let mut watch = Watch {
             program: &program,
             client: None,
-            linger: Duration::ZERO,
+            linger: std::time::Duration::ZERO,
             shown: LineOutput::new(&mut out, None),
             stops: &stops,
             answered,
@@ -153,13 +153,12 @@ mod tests {
         command.args(["-c", "while echo y; do sleep 0.01; done"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut group = Group::start(&mut command).unwrap();
-        let reading = reader(group.stdout().unwrap(), lines.clone()).unwrap();
+        read(group.stdout().unwrap(), lines.clone()).unwrap();
         while lines.lines().len() < 2 {
             std::thread::sleep(PAUSE);
         }
         lines.end();
         let taken = lines.lines().len();
-        reading.join().unwrap();
         while !group.has_ended().unwrap() {
             std::thread::sleep(PAUSE);
         }

@@ -99,6 +99,37 @@ fn a_pipe_with_a_name_is_opened_once() {
 
 /// Nobody can put a link where it is, so that another file gets its owner.
 #[test]
+fn a_pipe_that_nobody_reads_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+    super::try_out(&path).unwrap();
+    let said = write(&path, "text").unwrap_err().to_string();
+    assert!(said.contains("nobody reads"), "{said}");
+}
+
+/// Whatever protected_regular is set to: what is written there would be the other user's.
+#[test]
+fn what_another_user_has_put_where_all_may_is_not_written_to() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "old").unwrap();
+    std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+    // In a folder of root's alone root has put it there.
+    write(&path, "root's").unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let said = write(&path, "new").unwrap_err().to_string();
+    assert!(said.contains("user 65534"), "{said}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "root's");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::chown(folder.path(), Some(65534), None).unwrap();
+    write(&path, "in their own folder").unwrap();
+}
+
+#[test]
 fn what_is_being_filled_has_no_name_or_is_reached_without_it() {
     let folder = tempfile::tempdir().unwrap();
     let (path, other) = (folder.path().join("file"), folder.path().join("other"));

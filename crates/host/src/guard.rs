@@ -54,7 +54,7 @@ pub struct GroupGuard {
 impl GroupGuard {
     /// Of the group of this number. Where no process can be started for that there is none.
     pub fn new(group: u32) -> GroupGuard {
-        GroupGuard { _guard: Guard::of(KILL_GROUP, &group.to_string()).ok() }
+        GroupGuard { _guard: Guard::of(KILL_GROUP, group.to_string()).ok() }
     }
 }
 

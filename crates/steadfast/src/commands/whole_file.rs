@@ -143,7 +143,7 @@ impl Target {
             if is_ours(&about, &[open.as_raw_fd()]) {
                 return Ok(Target::Open(open));
             }
-            if about.is_file() && place.is_anothers(about.uid())? {
+            if about.is_file() && place.is_of_another(about.uid())? {
                 return Err(place::of_another(about.uid()));
             }
             let is_plain = about.is_file() && about.nlink() == 1;

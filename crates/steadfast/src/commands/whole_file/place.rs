@@ -224,7 +224,7 @@ impl FolderName {
 
     /// Whether a file of this user's in the folder was put there by another one than who runs this
     /// process, in a folder where all may make names.
-    pub fn is_anothers(&self, user: u32) -> io::Result<bool> {
+    pub fn is_of_another(&self, user: u32) -> io::Result<bool> {
         let folder = rustix::fs::fstat(&self.folder)?;
         let is_open = is_root() && takes_names_of_others(&folder) || is_shared(&folder);
         Ok(is_open && !is_us(user) && !(is_root() && user == folder.st_uid))

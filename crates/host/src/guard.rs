@@ -39,7 +39,7 @@ read -r told || kill -USR1 $$
 
 /// Kills the group of processes of its first argument, in the same way.
 const KILL_GROUP: &str = r#"
-trap 'kill -KILL -- "-$1"; exit' USR1
+trap 'kill -KILL "-$1"; exit' USR1
 echo ready
 read -r told || kill -USR1 $$
 "#;

@@ -159,14 +159,12 @@ impl Command {
     /// The tree cannot be written or the command not run: this says nothing of the tree.
     pub fn judge(&self, tree: &Tree, printed: &[u8]) -> io::Result<Judgement> {
         let folder = scratch()?;
+        // A judge of root's may become another user, as a server must that does not run as root.
+        // Others cannot list the outer one, and do not know what the inner one is called.
+        let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(mode))?;
         let inner = tempfile::Builder::new().rand_bytes(24).tempdir_in(folder.path())?.keep();
-        if rustix::process::geteuid().is_root() {
-            // A judge may become another user, as a server must that does not run as root. Others
-            // cannot list the outer one, and do not know what the inner one is called.
-            for folder in [folder.path(), &inner] {
-                std::fs::set_permissions(folder, Permissions::from_mode(0o711))?;
-            }
-        }
+        std::fs::set_permissions(&inner, Permissions::from_mode(mode))?;
         let at = |name: &str| -> PathBuf { inner.join(name) };
         std::fs::create_dir(at(TREE))?;
         tree.write_to(&at(TREE))?;

@@ -57,6 +57,58 @@ fn a_set_up_that_is_stopped_ends_the_run() {
     }
 }
 
+/// What it would go on with is the folder below the mount.
+#[test]
+fn a_program_does_not_outlive_a_killed_run() {
+    let Some(lab) = Lab::new() else { return };
+    let pid = lab.path("pid");
+    let program = format!("sh -c 'echo $$ > {}; sleep 600' & wait", pid.display());
+    let words = ["run", "--linger", "0", "--cuts", "2", "--", "sh", "-c", &program];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .arg("crash")
+        .args(words)
+        .env("TMPDIR", lab.path("."))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let within = |what: &dyn Fn() -> bool| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !what() {
+            assert!(Instant::now() < end, "too late");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let number = || std::fs::read_to_string(&pid).unwrap_or_default().trim().to_owned();
+    within(&|| !number().is_empty());
+    let status = format!("/proc/{}/stat", number());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = || {
+        let stat = std::fs::read_to_string(&status).unwrap_or_default();
+        stat.contains("(sh)") && !stat.contains("(sh) Z")
+    };
+    within(&|| !runs());
+}
+
+/// Judges' files are nobody else's, whatever the mode of the program's folder.
+#[test]
+fn other_users_cannot_read_what_judges_get() {
+    let Some(lab) = Lab::new() else { return };
+    let as_other = "setpriv --reuid 65534 --clear-groups";
+    for how in ["served", "copied"] {
+        // They may ask for what they know: a name, or a listing.
+        let judge = format!(
+            "chmod 755 . && cd / && ! {as_other} ls $(dirname $(dirname $STEADFAST_TREE)) && \
+             {as_other} cat $STEADFAST_TREE/f"
+        );
+        let words = ["--linger", "0", "--cuts", "2", "--model", "none", "--judge-files", how];
+        let judge = ["--judge", &judge, "--", "sh", "-c", "echo text > f; sync f ."];
+        // Of the tree without a cut it must be content.
+        lab.run(&[&words[..], &judge].concat());
+    }
+}
+
 /// Before any step has begun, too: the first one is not carried out.
 #[test]
 fn an_early_signal_stops_the_first_step() {

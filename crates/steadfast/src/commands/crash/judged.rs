@@ -145,7 +145,10 @@ impl RecordedProgram {
             let what = format!("{lines} of the program, which printed too much");
             match judge {
                 // One that has not seen what was acknowledged has not judged.
-                Some(_) => explored.outcome.troubles.push(format!("not judged: {what}")),
+                Some(_) => {
+                    explored.outcome.troubles.insert(0, format!("not judged: {what}"));
+                    explored.states_troubles += 1;
+                }
                 None => drop(explored.outcome.unmeasured.insert(what)),
             }
         }

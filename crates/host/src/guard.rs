@@ -37,10 +37,11 @@ echo ready
 read -r told || kill -USR1 $$
 "#;
 
-/// Kills the group of processes of its first argument, in the same way.
+/// Kills the group of processes of the first line that it reads, in the same way.
 const KILL_GROUP: &str = r#"
-trap 'kill -KILL "-$1"; exit' USR1
+trap 'kill -KILL "-$group"; exit' USR1
 echo ready
+read -r group
 read -r told || kill -USR1 $$
 "#;
 
@@ -48,13 +49,20 @@ read -r told || kill -USR1 $$
 /// would go on in the folder below. It ends when dropped.
 #[derive(Debug)]
 pub struct GroupGuard {
-    _guard: Option<Guard>,
+    guard: Option<Guard>,
 }
 
 impl GroupGuard {
-    /// Of the group of this number. Where no process can be started for that there is none.
-    pub fn new(group: u32) -> GroupGuard {
-        GroupGuard { _guard: Guard::of(KILL_GROUP, group.to_string()).ok() }
+    /// Of a group that is to be started. Where no process can be started for that there is none.
+    pub fn start() -> GroupGuard {
+        GroupGuard { guard: Guard::of(KILL_GROUP, "").ok() }
+    }
+
+    /// The group was started, and has this number.
+    pub fn watch(&mut self, group: u32) {
+        let input = self.guard.as_mut().and_then(|guard| guard.input.as_mut());
+        // OK to ignore: it has ended.
+        input.map(|input| writeln!(input, "{group}")).transpose().ok();
     }
 }
 

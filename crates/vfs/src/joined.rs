@@ -21,8 +21,9 @@ pub const JOINED_MAX: usize = 1 << (32 - INODE_BITS);
 ///
 /// As with mounts: what a folder held before is covered; no name leads from one to the other
 /// (EXDEV); a folder that is mounted on is neither moved nor removed (EBUSY). Each call reaches one
-/// of them, only [`sync`](FileSystem::sync) and going down reach all. What is asked of a file
-/// system as a whole (space, label, transaction points) is asked of the first.
+/// of them, only [`sync`](FileSystem::sync) and going down reach all. Space is that of all
+/// together; what else is asked of a file system as a whole (label, transaction points) is asked of
+/// the first.
 pub struct JoinedFs {
     parts: Vec<Part>,
 }
@@ -196,10 +197,25 @@ impl FileSystem for JoinedFs {
 
     to_the_first! {
         root() -> Ino;
-        statfs() -> Result<StatFs>;
         label() -> Result<Vec<u8>>;
         set_label(label: &[u8]) -> Result<()>;
         transact_policy() -> Result<TransactPolicy>;
+    }
+
+    fn statfs(&self) -> Result<StatFs> {
+        let mut all = self.parts[0].fs.statfs()?;
+        for part in &self.parts[1..] {
+            let more = part.fs.statfs()?;
+            let (from, to) = (u64::from(more.block_size), u64::from(all.block_size).max(1));
+            let blocks = |count: u64| count.saturating_mul(from) / to;
+            all.blocks += blocks(more.blocks);
+            all.blocks_free += blocks(more.blocks_free);
+            all.blocks_available += blocks(more.blocks_available);
+            all.inodes += more.inodes;
+            all.inodes_free += more.inodes_free;
+            all.name_max = all.name_max.min(more.name_max);
+        }
+        Ok(all)
     }
 
     fn names_have_one_spelling(&self) -> bool {

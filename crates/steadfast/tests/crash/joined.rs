@@ -63,6 +63,20 @@ fn they_are_mounts_to_the_program() {
     assert_eq!(add(1), "fsync of wal/moved before unlink before", "{report:#}");
 }
 
+/// What is read of a tree is bounded by the space of all.
+#[test]
+fn the_second_one_may_hold_more_than_the_first() {
+    let Some(lab) = Lab::new() else { return };
+    let words = ["--stack", LOG_ON_A_CARD, "--size", "32m", "--linger", "0", "--cuts", "2"];
+    let judge = ["--model", "none", "--judge", "test -d wal", "--", "sh", "-c"];
+    let program = "head -c 200M /dev/zero | tr '\\0' x > wal/big; sync wal/big wal";
+    let (report, found) = lab.run(&[&words[..], &judge, &[program]].concat());
+    assert!(!found, "{report:#}");
+    let gone = lab.crash(&["run", "--stack", LOG_ON_A_CARD, "--setup", "mv wal x", "--", "true"]);
+    let said = text(&gone.stderr);
+    assert!(said.contains("is mounted") || said.contains("busy"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_mounted_in_a_folder_is_refused() {
     let Some(lab) = Lab::new() else { return };

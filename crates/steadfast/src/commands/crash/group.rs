@@ -27,8 +27,10 @@ pub struct Group {
 impl Group {
     /// Starts the command as the first of a group of its own.
     pub fn start(command: &mut Command) -> std::io::Result<Group> {
+        let mut guard = GroupGuard::start();
         let child = command.process_group(0).spawn()?;
-        Ok(Group { _guard: GroupGuard::new(child.id()), child, is_gone: false })
+        guard.watch(child.id());
+        Ok(Group { _guard: guard, child, is_gone: false })
     }
 
     /// What the first process prints into, if it is a pipe; once.

@@ -141,7 +141,10 @@ impl MountedAll {
         let others: Vec<_> = folders.zip(systems).collect();
         let fs = match others.is_empty() {
             true => first,
-            false => Arc::new(JoinedFs::new(first, others)?),
+            false => {
+                let joined = JoinedFs::new(first, others);
+                Arc::new(joined.context("a folder of --stack to mount on")?)
+            }
         };
         Ok(MountedAll { each, fs })
     }

@@ -1,7 +1,8 @@
 //! Where a path leads, found once: a name in an open folder. Whoever exchanges folders or links
 //! afterwards changes nothing of it.
 //!
-//! Root follows a symbolic link only where nobody else can put one, or exchange it.
+//! Root follows a symbolic link only where nobody else can put one, or exchange it; an ordinary
+//! user not another's in a folder where all may make names.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -141,7 +142,8 @@ fn follow_first_link(path: &Path) -> io::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// As root, refuses a link that another user may put there, or whose folder that user may exchange.
+/// As root, refuses a link that another user may put there, or whose folder that user may exchange;
+/// else only another user's in a folder where all may make names.
 fn only_ours(folder: &Path, link: &Path) -> io::Result<()> {
     let mut below = rustix::fs::lstat(link)?;
     let user = below.st_uid;

@@ -97,7 +97,6 @@ fn a_pipe_with_a_name_is_opened_once() {
     assert_eq!(reader.join().unwrap(), "all of it");
 }
 
-/// Nobody can put a link where it is, so that another file gets its owner.
 #[test]
 fn a_pipe_that_nobody_reads_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -129,6 +128,7 @@ fn what_another_user_has_put_where_all_may_is_not_written_to() {
     write(&path, "in their own folder").unwrap();
 }
 
+/// Nobody can put a link where it is, so that another file gets its owner.
 #[test]
 fn what_is_being_filled_has_no_name_or_is_reached_without_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -162,8 +162,8 @@ impl ModelExploration<'_> {
         explanation
     }
 
-    /// An msync: nothing is lost of the calls before the cut, but what the kernel wrote back later,
-    /// of a memory map, would have made it right.
+    /// An msync: what the kernel wrote back of a memory map would have made it right, after the cut
+    /// or so late before it that no sync of that write would help. The store was before all of it.
     fn mapped(
         &self,
         ordered: &StepOrder<'_>,
@@ -172,8 +172,8 @@ impl ModelExploration<'_> {
         is_wrong: &mut dyn FnMut(&StepSet) -> bool,
     ) -> Vec<MissingSync> {
         let (calls, all) = (&self.run.calls, &ordered.steps.all);
-        let later = all.iter().filter(|step| step.started >= cut.at.tick);
-        let mut files: Vec<u64> = later
+        let mut files: Vec<u64> = all
+            .iter()
             .filter(|step| calls[step.call].origin == Origin::Kernel && step.effect.is_contents())
             .map(|step| step.effect.file())
             .collect();

@@ -6,18 +6,17 @@
 //! It has a thread of its own.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fuser::{INodeNo, Notifier, Session};
+use steadfast_fuse_lowlevel::{Notifier, Session};
 
-use crate::bridge::{Bridge, OpenInodes};
+use crate::bridge::{Bridge, NodeId, OpenInodes, ROOT};
 
 /// Makes the kernel forget what it has cached, after a change that did not come through it.
 pub struct Invalidator {
     notifier: Notifier,
-    device: OwnedFd,
     opened: Arc<OpenInodes>,
     stale: Arc<Mutex<Stale>>,
 }
@@ -30,14 +29,10 @@ struct Stale {
     is_worked_on: bool,
 }
 
-/// FUSE_NOTIFY_INC_EPOCH (Linux 6.16): names learnt before are looked up again.
-const NEW_EPOCH: u32 = 8;
-
 impl Invalidator {
-    pub(crate) fn of(session: &Session<Bridge>, opened: &Arc<OpenInodes>) -> std::io::Result<Self> {
-        let device = session.as_fd().try_clone_to_owned()?;
+    pub(crate) fn of(session: &Session<Bridge>, opened: &Arc<OpenInodes>) -> Self {
         let (notifier, opened) = (session.notifier(), Arc::clone(opened));
-        Ok(Invalidator { notifier, device, opened, stale: Arc::default() })
+        Invalidator { notifier, opened, stale: Arc::default() }
     }
 
     /// The kernel forgets all names, attributes and pages. What is open keeps its attributes.
@@ -45,20 +40,11 @@ impl Invalidator {
     /// # Errors
     /// A kernel before 6.16 cannot: unmount and mount again. Nothing is forgotten then.
     pub fn everything(&self) -> std::io::Result<()> {
-        self.all_names()?;
-        for number in std::iter::once(INodeNo::ROOT.0).chain(self.opened.all()) {
+        self.notifier.new_epoch()?;
+        for number in std::iter::once(ROOT).chain(self.opened.all()) {
             // OK to ignore: what the kernel does not know it need not forget.
-            let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
+            let _ = self.notifier.inval_inode(number, 0, 0);
         }
-        Ok(())
-    }
-
-    fn all_names(&self) -> std::io::Result<()> {
-        // struct fuse_out_header: length, code of the notification, no request.
-        let mut message = [0; 16];
-        message[..4].copy_from_slice(&16u32.to_ne_bytes());
-        message[4..8].copy_from_slice(&NEW_EPOCH.to_ne_bytes());
-        rustix::io::write(&self.device, &message)?;
         Ok(())
     }
 
@@ -67,7 +53,7 @@ impl Invalidator {
     pub(crate) fn attributes(&self, number: u64) {
         // A negative offset means attributes only.
         // OK to ignore: what the kernel does not know it need not forget.
-        let _ = self.notifier.inval_inode(INodeNo(number), -1, 0);
+        let _ = self.notifier.inval_inode(number, -1, 0);
     }
 
     /// The kernel forgets an inode's attributes and pages, soon after the caller's answer: until
@@ -89,7 +75,7 @@ impl Invalidator {
                 };
                 drop(left);
                 // OK to ignore, as above.
-                let _ = notifier.inval_inode(INodeNo(number), 0, 0);
+                let _ = notifier.inval_inode(number, 0, 0);
             }
         };
         let spawned = std::thread::Builder::new().name("stale contents".into()).spawn(forget);
@@ -103,30 +89,30 @@ impl Invalidator {
     /// Waits for these writes, so a thread that serves must not call it.
     pub(crate) fn write_out(&self, number: u64) {
         // OK to ignore, as above. The kernel itself tells fsync of a write that failed.
-        let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
+        let _ = self.notifier.inval_inode(number, 0, 0);
     }
 
     /// The kernel forgets a name of the root, and all that is known below it. Waits for who works
     /// in the root, so a thread that serves must not call it.
     pub fn below(&self, name: &OsStr) {
         // OK to ignore, as above.
-        let _ = self.notifier.inval_entry(INodeNo::ROOT, name);
+        let _ = self.notifier.inval_entry(ROOT, name.as_bytes());
     }
 
     /// The kernel looks these names up again, and asks for the attributes of their directories:
     /// before the caller's answer, or soon after it with a kernel before 6.16.
-    pub(crate) fn names(&self, names: &[(INodeNo, &OsStr)]) {
+    pub(crate) fn names(&self, names: &[(NodeId, &[u8])]) {
         names.iter().for_each(|(dir, _)| self.attributes(dir.0));
-        if self.all_names().is_ok() {
+        if self.notifier.new_epoch().is_ok() {
             return;
         }
         let notifier = self.notifier.clone();
-        let names: Vec<(INodeNo, OsString)> =
+        let names: Vec<(NodeId, Vec<u8>)> =
             names.iter().map(|(dir, name)| (*dir, (*name).to_owned())).collect();
         let forget = move || {
             for (dir, name) in &names {
                 // OK to ignore, as above.
-                let _ = notifier.inval_entry(*dir, name);
+                let _ = notifier.inval_entry(dir.0, name);
             }
         };
         let spawned = std::thread::Builder::new().name("stale names".into()).spawn(forget);

@@ -1,22 +1,22 @@
 //! A mount: made, served, taken away.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use fuser::{Config, Session, SessionACL};
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, UnmountFlags, fsconfig_create,
     fsconfig_set_string, fsmount, fsopen,
 };
+use steadfast_fuse_lowlevel::{Access as Served, Config, Session, Transport};
 use steadfast_vfs::FileSystem;
 
-use crate::bridge::{Bridge, OpenInodes, session};
+use crate::bridge::{Bridge, OpenInodes, serve, session};
 use crate::connection;
 use crate::error::{MountError, Result};
 use crate::fusermount;
@@ -74,7 +74,7 @@ impl FuseMount {
             failed(e)
         };
         let session = session(bridge, connection, config(options)).map_err(&failed)?;
-        let connection = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);
+        let connection = Arc::new(session.connection().map_err(failed)?);
         if let Some(device) = device.as_ref().filter(|_| options.read_ahead)
             && let Err(e) = read_ahead::set(device, READ_AHEAD_KIB)
         {
@@ -113,6 +113,11 @@ impl FuseMount {
         self.device.as_deref()
     }
 
+    /// What carries its requests.
+    pub fn transport(&self) -> &Transport {
+        self.session.transport()
+    }
+
     /// Takes it away again.
     pub fn unmounter(&self) -> Unmounter {
         Unmounter {
@@ -123,12 +128,8 @@ impl FuseMount {
     }
 
     /// Notifies the kernel of changes.
-    ///
-    /// # Errors
-    /// No more file descriptors.
-    pub fn invalidator(&self) -> Result<Invalidator> {
+    pub fn invalidator(&self) -> Invalidator {
         Invalidator::of(&self.session, &self.opened)
-            .map_err(|source| MountError::Connection { path: self.mountpoint.clone(), source })
     }
 
     /// Set once a fault in the file system's code was caught. It must then not be unmounted as if
@@ -144,7 +145,7 @@ impl FuseMount {
     /// The connection to the kernel broke.
     pub fn serve(self) -> Result<bool> {
         let FuseMount { session, mountpoint, down, connection, .. } = self;
-        match session.run() {
+        match serve(session) {
             // The connection ended as a request was read.
             Err(e) if is_abort(&e) && connection::has_ended(&*connection).unwrap_or(false) => {}
             served => {
@@ -341,14 +342,18 @@ fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<Owned
 }
 
 fn config(options: &Options) -> Config {
-    let mut config = Config::default();
-    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-    config.n_threads = Some(options.threads.max(1));
+    let threads = options.threads.max(1);
     // Each thread opens the device anew, which an ordinary user may not be allowed to: without,
     // the threads share one connection.
     let may_open = || rustix::fs::access(DEVICE, Access::READ_OK | Access::WRITE_OK).is_ok();
-    config.clone_fd = options.threads > 1 && may_open() && has_room(options.threads);
-    config
+    let owner = Served::Owner(rustix::process::geteuid().as_raw());
+    Config {
+        access: if options.allow_other { Served::All } else { owner },
+        threads,
+        clone_device: threads > 1 && may_open() && has_room(threads),
+        transport: options.transport,
+        buffers: options.buffers,
+    }
 }
 
 /// Descriptors that are left to others than the threads.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::mount::MountFlags;
 use smart_default::SmartDefault;
+use steadfast_fuse_lowlevel::TransportChoice;
 
 /// How a file system is mounted. The default is a writable mount for its owner.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
@@ -35,6 +36,11 @@ pub struct Options {
     /// Bytes of one write request, 4 KiB to 1 MiB; also what each thread's buffer grows to.
     #[default(1 << 20)]
     pub max_write: u32,
+    /// What carries the requests: io_uring where it can be had, else /dev/fuse.
+    pub transport: TransportChoice,
+    /// Bytes of memory that the requests over io_uring may have at most.
+    #[default(256 << 20)]
+    pub buffers: u64,
     /// The kernel collects writes in its page cache. They are then not ours until it writes them:
     /// a power cut, a transaction point and the commit timer do not know of them. Faster for small
     /// writes; fsync still covers them.

@@ -41,7 +41,7 @@ impl Mount {
         let folder = tempfile::tempdir().unwrap();
         let options = Options { threads: 4, ..Options::default() };
         let mounted = FuseMount::new(fs, folder.path(), &options).unwrap();
-        let (unmounter, invalidator) = (mounted.unmounter(), mounted.invalidator().unwrap());
+        let (unmounter, invalidator) = (mounted.unmounter(), mounted.invalidator());
         let thread = Some(std::thread::spawn(move || mounted.serve().unwrap()));
         Some(Mount { folder, unmounter, invalidator, thread })
     }

@@ -1,24 +1,25 @@
 //! Values of the file system as FUSE has them, and back.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use fuser::{FileAttr, INodeNo, TimeOrNow};
+use steadfast_fuse_lowlevel as lowlevel;
+use steadfast_fuse_lowlevel::{FileAttr, StatxTimes};
 use steadfast_vfs::{Attr, Dirent, FileType, OpenFlags, SetTime, Timestamp};
 
 /// The number that the kernel calls a file system's root by.
-pub(super) const ROOT: u64 = 1;
+pub(crate) const ROOT: u64 = 1;
 
-/// Type of an inode.
-pub(super) fn kind(kind: FileType) -> fuser::FileType {
-    match kind {
-        FileType::Regular => fuser::FileType::RegularFile,
-        FileType::Directory => fuser::FileType::Directory,
-        FileType::Symlink => fuser::FileType::Symlink,
-        FileType::CharDevice => fuser::FileType::CharDevice,
-        FileType::BlockDevice => fuser::FileType::BlockDevice,
-        FileType::Fifo => fuser::FileType::NamedPipe,
-        FileType::Socket => fuser::FileType::Socket,
-    }
+/// The type of an inode, as in st_mode.
+pub(super) fn kind(kind: FileType) -> u32 {
+    use rustix::fs::FileType as Raw;
+    let raw = match kind {
+        FileType::Regular => Raw::RegularFile,
+        FileType::Directory => Raw::Directory,
+        FileType::Symlink => Raw::Symlink,
+        FileType::CharDevice => Raw::CharacterDevice,
+        FileType::BlockDevice => Raw::BlockDevice,
+        FileType::Fifo => Raw::Fifo,
+        FileType::Socket => Raw::Socket,
+    };
+    raw.as_raw_mode()
 }
 
 /// Type that a mode (st_mode) says.
@@ -36,23 +37,11 @@ pub(super) fn kind_of_mode(mode: u32) -> Option<FileType> {
     })
 }
 
-/// A time that the kernel sent. Before 1970 the library subtracts the nanoseconds instead of adding
-/// them; this takes that back.
-fn timestamp(t: SystemTime) -> Timestamp {
-    match t.duration_since(UNIX_EPOCH) {
-        Ok(d) => Timestamp { secs: d.as_secs() as i64, nanos: d.subsec_nanos() },
-        Err(e) => {
-            let d = e.duration();
-            Timestamp { secs: -(d.as_secs() as i64), nanos: d.subsec_nanos() }
-        }
-    }
-}
-
 /// A time to be set.
-pub(super) fn set_time(t: TimeOrNow) -> SetTime {
+pub(super) fn set_time(t: lowlevel::SetTime) -> SetTime {
     match t {
-        TimeOrNow::Now => SetTime::Now,
-        TimeOrNow::SpecificTime(t) => SetTime::At(timestamp(t)),
+        lowlevel::SetTime::Now => SetTime::Now,
+        lowlevel::SetTime::At(secs, nanos) => SetTime::At(Timestamp { secs, nanos }),
     }
 }
 
@@ -72,15 +61,16 @@ pub(super) fn decode_device(rdev: u32) -> u64 {
 /// Attributes, with `ino` as the number to show.
 pub(super) fn attr(a: &Attr, ino: u64) -> FileAttr {
     FileAttr {
-        ino: INodeNo(ino),
+        ino,
         size: a.size,
         blocks: a.blocks_512,
-        atime: a.atime.into(),
-        mtime: a.mtime.into(),
-        ctime: a.ctime.into(),
-        crtime: a.crtime.into(),
-        kind: kind(a.kind),
-        perm: a.mode & 0o7777,
+        atime: a.atime.secs,
+        mtime: a.mtime.secs,
+        ctime: a.ctime.secs,
+        atimensec: a.atime.nanos,
+        mtimensec: a.mtime.nanos,
+        ctimensec: a.ctime.nanos,
+        mode: kind(a.kind) | u32::from(a.mode & 0o7777),
         nlink: a.nlink,
         uid: a.uid,
         gid: a.gid,
@@ -90,30 +80,19 @@ pub(super) fn attr(a: &Attr, ino: u64) -> FileAttr {
     }
 }
 
+/// When an inode was made.
+pub(super) fn birth(a: &Attr) -> StatxTimes {
+    StatxTimes { secs: a.crtime.secs, nanos: a.crtime.nanos }
+}
+
 /// Attributes of nothing.
 pub(super) fn nothing() -> FileAttr {
-    FileAttr {
-        ino: INodeNo(0),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: fuser::FileType::RegularFile,
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 0,
-        flags: 0,
-    }
+    FileAttr::default()
 }
 
 /// Attributes of a name whose inode cannot be read: number and type.
 pub(super) fn unread(entry: &Dirent) -> FileAttr {
-    FileAttr { ino: INodeNo(entry.ino.0), kind: kind(entry.kind), ..nothing() }
+    FileAttr { ino: entry.ino.0, mode: kind(entry.kind), ..nothing() }
 }
 
 /// How a file is opened. O_APPEND stays with the kernel, which says for each write where the end
@@ -129,8 +108,6 @@ pub(super) fn appends(flags: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -140,15 +117,6 @@ mod tests {
             assert_eq!(decode_device(encode_device(rdev)), rdev);
         }
         assert_eq!(encode_device(1 << 32 | 3), 0x103);
-    }
-
-    #[test]
-    fn times_before_1970_keep_their_nanoseconds() {
-        let t = SystemTime::from(Timestamp { secs: -2, nanos: 800_000_000 });
-        assert_eq!(UNIX_EPOCH.duration_since(t).unwrap(), Duration::from_millis(1200));
-        // What the library makes of (-2 s, 800 ms).
-        let sent = UNIX_EPOCH - Duration::from_millis(2800);
-        assert_eq!(timestamp(sent), Timestamp { secs: -2, nanos: 800_000_000 });
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use fuser::Request;
+use steadfast_fuse_lowlevel::InHeader;
 
 /// May do what an owner may (linux/capability.h).
 const CAP_FOWNER: u32 = 3;
@@ -35,8 +35,8 @@ struct Rights {
 
 impl Caller {
     /// Who sent it.
-    pub fn of(req: &Request) -> Caller {
-        Caller { uid: req.uid(), gid: req.gid(), pid: req.pid() }
+    pub fn of(asked: &InHeader) -> Caller {
+        Caller { uid: asked.uid, gid: asked.gid, pid: asked.pid }
     }
 
     /// Whether a write leaves set-id bits alone.

@@ -1,4 +1,4 @@
-//! The data of a write request, copied out of the library's buffer.
+//! The data of a write request, copied out of the transport's buffer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

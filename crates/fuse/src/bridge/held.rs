@@ -2,10 +2,9 @@
 //! long it may ask for the inode by its number, whether that has a name or not. The file system
 //! counts with it, as holds.
 
-use fuser::INodeNo;
 use steadfast_vfs::{Attr, FsError, Ino, Result};
 
-use super::Bridge;
+use super::{Bridge, NodeId};
 
 /// How often a name is looked up that is removed each time before its inode is held: by others than
 /// the kernel, which does one after the other.
@@ -44,7 +43,7 @@ impl Bridge {
     }
 
     /// The kernel has forgotten so many entries of a node.
-    pub(super) fn forget_node(&self, node: INodeNo, entries: u64) {
+    pub(super) fn forget_node(&self, node: NodeId, entries: u64) {
         self.opened.remove_if(node.0, || self.fs.let_go(self.ino(node), entries));
     }
 }

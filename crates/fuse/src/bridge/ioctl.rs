@@ -6,7 +6,7 @@
 //! file for reading. So a caller of 64 bits has no numbers of 32 bits (as with the kernel's ext4),
 //! and we check as the kernel does.
 
-use fuser::IoctlFlags;
+use steadfast_fuse_lowlevel::IoctlFlags;
 use steadfast_vfs::{FsError, Ino, Result, Shutdown};
 
 use super::Bridge;
@@ -192,7 +192,7 @@ impl Bridge {
 /// The number of the same ioctl for callers of 64 bits, if it is one of a caller of 32 bits.
 fn native(command: u32, flags: IoctlFlags) -> u32 {
     let of_32_bits = || OF_32_BITS.iter().find(|(narrow, _)| *narrow == command);
-    let is_narrow = flags.contains(IoctlFlags::FUSE_IOCTL_32BIT);
+    let is_narrow = flags.contains(IoctlFlags::OF_32_BITS);
     of_32_bits().filter(|_| is_narrow).map_or(command, |(_, native)| *native)
 }
 

@@ -1,14 +1,11 @@
 //! Directories: their names, with or without attributes.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use fuser::{Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-
+use steadfast_fuse_lowlevel::{EntryOut, Listing, Reply};
 use steadfast_vfs::path::{shown, why_refused};
 
-use super::{Bridge, attr};
+use super::{Bridge, NodeId, attr};
 
 impl Bridge {
     /// Whether the kernel takes a name. For one that it does not take it throws the whole answer
@@ -26,16 +23,16 @@ impl Bridge {
     }
 
     /// Names from a position on, as many as fit.
-    pub(super) fn list(&self, ino: INodeNo, offset: u64, mut reply: ReplyDirectory) {
+    pub(super) fn list(&self, ino: NodeId, offset: u64, size: u32, reply: Reply<'_>) {
         match self.call("readdir", || self.fs.readdir(self.ino(ino), offset)) {
             Ok(entries) => {
+                let mut listing = Listing::new(size);
                 for e in entries.iter().filter(|e| self.can_be_sent(&e.name)) {
-                    let name = OsStr::from_bytes(&e.name);
-                    if reply.add(INodeNo(e.ino.0), e.next, attr::kind(e.kind), name) {
+                    if !listing.add(e.ino.0, e.next, attr::kind(e.kind), &e.name) {
                         break;
                     }
                 }
-                reply.ok();
+                reply.listing(&listing);
             }
             Err(e) => reply.error(e),
         }
@@ -44,12 +41,14 @@ impl Bridge {
     /// The same with what a lookup of each would find.
     pub(super) fn list_with_attributes(
         &self,
-        ino: INodeNo,
+        ino: NodeId,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        size: u32,
+        reply: Reply<'_>,
     ) {
+        let mut listing = Listing::new(size);
         let done = self.call("readdir", || {
-            let (ttl, none) = (&self.options.entry_timeout, Duration::ZERO);
+            let valid = self.options.entry_timeout;
             let entries = self.fs.readdir(self.ino(ino), offset)?;
             for e in entries.iter().filter(|e| self.can_be_sent(&e.name)) {
                 // A name whose inode cannot be read is listed; a later request reports why. "."
@@ -63,12 +62,17 @@ impl Bridge {
                         None
                     }),
                 };
-                let (attr, generation, ttl) = match found {
-                    Some(a) => (self.shown(&a), Generation(a.generation.into()), ttl),
-                    None => (attr::unread(e), Generation(0), &none),
+                let entry = match found {
+                    Some(a) => {
+                        let shown = self.shown(&a);
+                        EntryOut::new((e.ino.0, a.generation.into()), shown, valid, valid)
+                    }
+                    None => {
+                        let none = Duration::ZERO;
+                        EntryOut::new((e.ino.0, 0), attr::unread(e), none, none)
+                    }
                 };
-                let number = INodeNo(e.ino.0);
-                if reply.add(number, e.next, OsStr::from_bytes(&e.name), ttl, &attr, generation) {
+                if !listing.add_entry(&entry, e.next, &e.name) {
                     // It did not fit.
                     if !is_dots {
                         self.let_go(e.ino);
@@ -79,7 +83,7 @@ impl Bridge {
             Ok(())
         });
         match done {
-            Ok(()) => reply.ok(),
+            Ok(()) => reply.listing(&listing),
             Err(e) => reply.error(e),
         }
     }

@@ -16,18 +16,17 @@ mod writers;
 mod writing;
 mod xattrs;
 
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fuser::{Config, Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Session};
+use rustix::io::Errno;
+use steadfast_fuse_lowlevel::{Capabilities, Config, EntryOut, FileAttr, Offer, Session, Wishes};
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
 
-use self::attr::ROOT;
+pub(crate) use self::attr::ROOT;
 use self::inode_flags::SYNCHRONOUS;
 pub(crate) use self::opened::OpenInodes;
 use self::privileges::Capable;
@@ -40,10 +39,16 @@ use crate::options::{FOREVER, Options};
 /// What the kernel is answered: a value, or an error number.
 type Answer<T> = std::result::Result<T, Errno>;
 
+/// Requests under way that nobody waits for, at most.
+const MAX_BACKGROUND: u16 = 64;
 /// Longest name in bytes (NAME_MAX): FUSE lets 1024 through.
 const NAME_MAX: usize = 255;
 
-/// A file system as the FUSE library calls it; a clone is for a request that is answered later.
+/// A kernel's number of an inode: what it was given with an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeId(pub u64);
+
+/// A file system as the kernel asks it; a clone is for a request that is answered later.
 #[derive(Clone)]
 pub(crate) struct Bridge {
     fs: Arc<dyn FileSystem>,
@@ -91,54 +96,46 @@ impl Bridge {
     }
 
     /// What we want of the kernel, as far as it has it.
-    fn configure(&mut self, config: &mut KernelConfig) {
-        let mut wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
-            | InitFlags::FUSE_DONT_MASK
-            | InitFlags::FUSE_DO_READDIRPLUS
-            | InitFlags::FUSE_READDIRPLUS_AUTO
-            | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_HANDLE_KILLPRIV_V2
-            | InitFlags::FUSE_POSIX_ACL
-            | InitFlags::FUSE_CACHE_SYMLINKS
-            | InitFlags::FUSE_HAS_IOCTL_DIR
-            | InitFlags::FUSE_EXPORT_SUPPORT
-            | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
+    fn wishes(&mut self, offer: &Offer) -> Wishes {
+        let mut capabilities = Capabilities::ASYNC_READ
+            | Capabilities::ATOMIC_O_TRUNC
+            | Capabilities::DONT_MASK
+            | Capabilities::DO_READDIRPLUS
+            | Capabilities::READDIRPLUS_AUTO
+            | Capabilities::PARALLEL_DIROPS
+            | Capabilities::HANDLE_KILLPRIV_V2
+            | Capabilities::POSIX_ACL
+            | Capabilities::CACHE_SYMLINKS
+            | Capabilities::HAS_IOCTL_DIR
+            | Capabilities::EXPORT_SUPPORT
+            | Capabilities::DIRECT_IO_ALLOW_MMAP;
         if self.options.async_direct_io {
-            wanted |= InitFlags::FUSE_ASYNC_DIO;
+            capabilities |= Capabilities::ASYNC_DIO;
         }
         if self.options.writeback_cache {
-            wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
-            self.is_asked_before_writes = config.kernel_abi() >= writers::ASKS_FOR_THE_MODE
-                && self.options.attr_timeout >= FOREVER;
+            capabilities |= Capabilities::WRITEBACK_CACHE;
+            self.is_asked_before_writes =
+                offer.minor >= writers::ASKS_FOR_THE_MODE && self.options.attr_timeout >= FOREVER;
         }
-        for flag in wanted.iter() {
-            if config.add_capabilities(flag).is_err() {
-                tracing::debug!("the kernel does not know {flag:?}");
-            }
-        }
-        // OK to ignore: the values are within the library's bounds, or it keeps its own.
-        if !self.options.read_ahead {
-            // In bytes: less than a page is none; the library takes no zero.
-            let _ = config.set_max_readahead(1);
-        }
-        let _ = config.set_max_write(self.options.max_write.clamp(4096, 1 << 20));
-        let _ = config.set_max_background(64);
+        let max_write = self.options.max_write.clamp(4096, 1 << 20).next_multiple_of(4096);
+        let max_readahead = if self.options.read_ahead { u32::MAX } else { 0 };
+        Wishes { capabilities, max_write, max_background: MAX_BACKGROUND, max_readahead }
     }
 
     /// Calls the file system; a panic in it becomes EIO and takes it down.
     fn call<T>(&self, what: &str, work: impl FnOnce() -> Result<T>) -> Answer<T> {
         if self.down.load(Ordering::Acquire) {
-            return Err(Errno::EIO);
+            return Err(Errno::IO);
         }
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => {
                 self.log(what, &e);
-                Err(Errno::from_i32(e.errno()))
+                Err(Errno::from_raw_os_error(e.errno()))
             }
             Err(panic) => {
                 self.go_down(what, &*panic);
-                Err(Errno::EIO)
+                Err(Errno::IO)
             }
         }
     }
@@ -167,7 +164,7 @@ impl Bridge {
     }
 
     /// The file system's number of an inode.
-    fn ino(&self, ino: INodeNo) -> Ino {
+    fn ino(&self, ino: NodeId) -> Ino {
         if ino.0 == ROOT { self.root } else { Ino(ino.0) }
     }
 
@@ -182,11 +179,13 @@ impl Bridge {
         attr::attr(attr, attr.ino.0)
     }
 
-    /// Attributes of an entry: the number is also what the kernel will ask by.
-    fn entry(&self, attr: &Attr) -> (FileAttr, Generation) {
+    /// An entry: the number is also what the kernel will ask by.
+    fn entry(&self, attr: &Attr) -> EntryOut {
         self.before_attributes(attr.ino);
         let number = self.number(attr.ino);
-        (attr::attr(attr, number), Generation(attr.generation.into()))
+        let shown = attr::attr(attr, number);
+        let (names, attributes) = (self.options.entry_timeout, self.options.attr_timeout);
+        EntryOut::new((number, attr.generation.into()), shown, names, attributes)
     }
 
     /// Attributes were changed by a call of which the kernel does not think so: it asks anew.
@@ -202,7 +201,7 @@ impl Bridge {
     fn change_names<T>(
         &self,
         what: &str,
-        names: &[(INodeNo, &OsStr)],
+        names: &[(NodeId, &[u8])],
         work: impl FnOnce() -> Result<T>,
     ) -> Answer<T> {
         let done = self.call(what, work);
@@ -215,7 +214,7 @@ impl Bridge {
 
     /// As [`call`](Self::call), for what changes a file. Where that fails although the change is
     /// there, the kernel asks for the attributes anew: a size from before would stay.
-    fn change<T>(&self, what: &str, ino: INodeNo, work: impl FnOnce() -> Result<T>) -> Answer<T> {
+    fn change<T>(&self, what: &str, ino: NodeId, work: impl FnOnce() -> Result<T>) -> Answer<T> {
         let done = self.call(what, work);
         if done.as_ref().is_err_and(|e| self.may_have_changed(*e)) {
             self.attributes_changed(self.ino(ino));
@@ -225,9 +224,8 @@ impl Bridge {
 
     /// A change of a range, with this mode, may have been done in part, also where space ran out on
     /// the way: the kernel has its size from before, and its pages.
-    fn range_failed(&self, ino: INodeNo, mode: i32, e: Errno) {
-        use rustix::io::Errno as Is;
-        let on_the_way = matches!(Is::from_raw_os_error(e.code()), Is::NOSPC | Is::DQUOT);
+    fn range_failed(&self, ino: NodeId, mode: i32, e: Errno) {
+        let on_the_way = matches!(e, Errno::NOSPC | Errno::DQUOT);
         let Some(kernel) = self.kernel.get() else { return };
         if on_the_way || self.may_have_changed(e) {
             let number = self.number(self.ino(ino));
@@ -241,18 +239,17 @@ impl Bridge {
     /// Whether a call with this error may have done something: those of devices and journals, and
     /// that of a transaction point that found no space.
     fn may_have_changed(&self, e: Errno) -> bool {
-        use rustix::io::Errno as Is;
-        match Is::from_raw_os_error(e.code()) {
-            Is::IO | Is::ROFS | Is::UCLEAN => true,
-            Is::NOSPC => self.close_promises,
+        match e {
+            Errno::IO | Errno::ROFS | Errno::UCLEAN => true,
+            Errno::NOSPC => self.close_promises,
             _ => false,
         }
     }
 
     /// What a lookup finds. By "." the kernel asks for an inode whose number a file handle gave it
     /// (open_by_handle_at(2), NFS), and which it no longer knows.
-    fn find(&self, dir: INodeNo, child: &OsStr) -> Result<Attr> {
-        match child.as_bytes() {
+    fn find(&self, dir: NodeId, child: &[u8]) -> Result<Attr> {
+        match child {
             // 2 and the like: only the root has a number of its own here.
             b"." if Ino(dir.0) == self.root && dir.0 != ROOT => Err(FsError::Stale),
             b"." => self.fs.by_number(self.ino(dir)),
@@ -352,19 +349,27 @@ impl Bridge {
 
 /// Shakes hands with the other end of a connection.
 pub(crate) fn session(
-    bridge: Bridge,
+    mut bridge: Bridge,
     connection: OwnedFd,
     config: Config,
 ) -> std::io::Result<Session<Bridge>> {
     let (kernel, opened) = (Arc::clone(&bridge.kernel), Arc::clone(&bridge.opened));
-    let session = Session::from_fd(bridge, connection, config.acl, config)?;
+    let session = Session::connect(connection, config, |offer| {
+        let wishes = bridge.wishes(offer);
+        (wishes, bridge)
+    })?;
     // OK to ignore: it was empty.
-    let _ = kernel.set(Invalidator::of(&session, &opened)?);
+    let _ = kernel.set(Invalidator::of(&session, &opened));
     Ok(session)
 }
 
-/// A name as bytes.
-fn name(name: &OsStr) -> Result<&[u8]> {
-    let bytes = name.as_bytes();
-    if bytes.len() > NAME_MAX { Err(FsError::NameTooLong) } else { Ok(bytes) }
+/// Answers the kernel until the mount is gone.
+pub(crate) fn serve(session: Session<Bridge>) -> std::io::Result<()> {
+    session.serve()?.ended();
+    Ok(())
+}
+
+/// A name that is not too long.
+fn name(name: &[u8]) -> Result<&[u8]> {
+    if name.len() > NAME_MAX { Err(FsError::NameTooLong) } else { Ok(name) }
 }

@@ -21,13 +21,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fuser::{Errno, INodeNo, Version};
+use rustix::io::Errno;
+use steadfast_fuse_lowlevel::LateReply;
 use steadfast_vfs::{Fh, FsError, Ino, OpenFlags, Result};
 
-use super::Bridge;
+use super::{Answer, Bridge, NodeId};
 
 /// Since this version (Linux 5.16) the kernel asks for what it needs only, as above.
-pub(super) const ASKS_FOR_THE_MODE: Version = Version(7, 35);
+pub(super) const ASKS_FOR_THE_MODE: u32 = 35;
 
 /// Handles that may write.
 #[derive(Default)]
@@ -93,19 +94,23 @@ impl Bridge {
     /// by requests, for which this thread may be the only one.
     pub(super) fn once_written_out(
         &self,
-        node: INodeNo,
+        node: NodeId,
         data: &[u8],
-        answer: impl FnOnce(&Bridge, &[u8]) + Send + 'static,
+        answer: impl FnOnce(&Bridge, &[u8]) -> Answer<Vec<u8>> + Send + 'static,
+        reply: LateReply,
     ) {
         let (bridge, data) = (self.clone(), data.to_vec());
         let work = move || {
             if let Some(kernel) = bridge.kernel.get() {
                 kernel.write_out(node.0);
             }
-            answer(&bridge, &data);
+            match answer(&bridge, &data) {
+                Ok(data) => reply.ioctl(&data),
+                Err(e) => reply.error(e),
+            }
         };
         if let Err(e) = std::thread::Builder::new().name("write out".into()).spawn(work) {
-            // The caller has EIO: the library answers so what nobody answered.
+            // The caller has EIO: that is the answer of a reply that is dropped.
             tracing::warn!("{}: a file was not made immutable: {e}", self.options.source);
         }
     }
@@ -127,8 +132,8 @@ impl Bridge {
 
     /// A page was not written. Of one that is not allowed the kernel would show what never
     /// reaches the disk.
-    pub(super) fn page_refused(&self, node: INodeNo, e: Errno) {
-        if e.code() == Errno::EPERM.code()
+    pub(super) fn page_refused(&self, node: NodeId, e: Errno) {
+        if e == Errno::PERM
             && let Some(kernel) = self.kernel.get()
         {
             kernel.contents(node.0);

@@ -2,14 +2,14 @@
 //! with O_DSYNC or O_SYNC if the call asks for that by RWF_DSYNC or RWF_SYNC, or the file was
 //! opened so. O_DIRECT may have come or gone by fcntl(2) since.
 //!
-//! Of a file opened without O_DIRECT the kernel sends an fsync after each such write, whatever the
-//! library that answers: to flush here too would flush twice. Past its page cache
+//! Of a file opened without O_DIRECT the kernel sends an fsync after each such write, whatever is
+//! answered: to flush here too would flush twice. Past its page cache
 //! (FOPEN_DIRECT_IO) it sends none: the write itself keeps the promise.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fuser::WriteFlags;
+use steadfast_fuse_lowlevel::WriteFlags;
 use steadfast_vfs::{Fh, OpenFlags};
 
 const SYNC: OpenFlags = OpenFlags::SYNC.union(OpenFlags::DSYNC);
@@ -38,7 +38,7 @@ impl SyncedAfter {
 
     /// What a write request asks for.
     pub fn how(&self, fh: Fh, raw: i32, write: WriteFlags) -> OpenFlags {
-        if write.contains(WriteFlags::FUSE_WRITE_CACHE) {
+        if write.contains(WriteFlags::CACHE) {
             // Pages of a mapping, through any file that is open for writing: not aligned at the
             // end of the file, and fsync or msync comes if one is wanted.
             return OpenFlags::WRITTEN_BACK;
@@ -79,7 +79,7 @@ mod tests {
         // RWF_DSYNC, RWF_SYNC.
         assert_eq!(synced.how(plain, raw(dsync), none), OpenFlags::DSYNC);
         assert_eq!(synced.how(plain, raw(OFlags::SYNC), none), OpenFlags::SYNC);
-        let page = WriteFlags::FUSE_WRITE_CACHE;
+        let page = WriteFlags::CACHE;
         let everything = raw(dsync | OFlags::DIRECT);
         assert_eq!(synced.how(direct, everything, page), OpenFlags::WRITTEN_BACK);
         synced.forget(buffered);

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fuser::{Config, SessionACL};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+use steadfast_fuse_lowlevel::{Access, Config, TransportChoice};
 use steadfast_vfs::FileSystem;
 
-use crate::bridge::{Bridge, session};
+use crate::bridge::{Bridge, serve, session};
 use crate::options::Options;
 
 /// Requests that are sent here.
@@ -156,12 +156,17 @@ impl Kernel {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
         sockopt::set_socket_timeout(&ours, sockopt::Timeout::Recv, Some(PATIENCE)).unwrap();
-        let mut config = Config::default();
-        config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-        config.n_threads = Some(options.threads);
         let threads = options.threads;
+        let owner = Access::Owner(rustix::process::geteuid().as_raw());
+        let config = Config {
+            access: if options.allow_other { Access::All } else { owner },
+            threads,
+            clone_device: false,
+            transport: TransportChoice::Best,
+            buffers: options.buffers,
+        };
         let bridge = Bridge::new(fs, options);
-        let serve = move || session(bridge, theirs, config)?.run();
+        let serve = move || serve(session(bridge, theirs, config)?);
         Kernel {
             socket: ours,
             next: AtomicU64::new(2),

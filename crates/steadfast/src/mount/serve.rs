@@ -179,7 +179,7 @@ impl PendingMount {
             log,
             since: Instant::now(),
             unmounter: mounted.unmounter(),
-            invalidator: mounted.invalidator()?,
+            invalidator: mounted.invalidator(),
             kept_read_only: AtomicBool::new(false),
             errors,
             down: mounted.down(),

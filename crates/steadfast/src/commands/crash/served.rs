@@ -31,7 +31,7 @@ impl ServedFolder {
         let allow_other = options.allow_other || rustix::process::geteuid().is_root();
         let options = Options { source: SOURCE.to_owned(), allow_other, ..options };
         let mount = FuseMount::new(fs, folder.path(), &options)?;
-        let kernel = mount.invalidator()?;
+        let kernel = mount.invalidator();
         Ok(ServedFolder { kernel, serving: mount.serve_beside()?, _folder: folder })
     }
 

@@ -1,0 +1,168 @@
+//! An answer to a request.
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+use zerocopy::IntoBytes;
+
+use crate::protocol::{
+    AttrOut, CopyFileRangeOut, CreateOut, EntryOut, FileAttr, IoctlOut, Listing, LseekOut, OpenOut,
+    OpenReply, StatfsOut, StatxOut, StatxTimes, WriteOut, XattrOut,
+};
+
+/// Where an answer goes.
+pub(crate) trait Answer {
+    /// Sends it: an error number (0: none), and what follows its header, in parts.
+    fn send(&mut self, error: i32, parts: &[&[u8]]);
+    /// For an answer that comes later, from another thread.
+    fn later(&mut self) -> Box<dyn LateAnswer>;
+}
+
+/// Where an answer goes that comes later.
+pub(crate) trait LateAnswer: Send {
+    /// As [`Answer::send`].
+    fn send(&self, error: i32, parts: &[&[u8]]);
+}
+
+/// The answer to one request. Dropped, it is EIO.
+pub struct Reply<'a> {
+    to: &'a mut dyn Answer,
+    is_answered: bool,
+}
+
+impl<'a> Reply<'a> {
+    pub(crate) fn new(to: &'a mut dyn Answer) -> Reply<'a> {
+        Reply { to, is_answered: false }
+    }
+
+    fn send(mut self, error: i32, parts: &[&[u8]]) {
+        self.is_answered = true;
+        self.to.send(error, parts);
+    }
+
+    /// It failed.
+    pub fn error(self, errno: Errno) {
+        self.send(-errno.raw_os_error(), &[]);
+    }
+
+    /// It is done.
+    pub fn done(self) {
+        self.send(0, &[]);
+    }
+
+    /// These bytes.
+    pub fn data(self, data: &[u8]) {
+        self.send(0, &[data]);
+    }
+
+    /// What a lookup found, or was made.
+    pub fn entry(self, entry: &EntryOut) {
+        self.data(entry.as_bytes());
+    }
+
+    /// Attributes; the kernel keeps them for so long.
+    pub fn attr(self, attr: &FileAttr, valid: Duration) {
+        self.data(AttrOut::new(*attr, valid).as_bytes());
+    }
+
+    /// Attributes with the time of birth; the kernel keeps the others for so long.
+    pub fn statx(self, attr: &FileAttr, birth: StatxTimes, valid: Duration) {
+        self.data(StatxOut::new(attr, birth, valid).as_bytes());
+    }
+
+    /// The handle of an open file.
+    pub fn opened(self, fh: u64, how: OpenReply) {
+        self.data(opened(fh, how).as_bytes());
+    }
+
+    /// A file that was made, and its handle.
+    pub fn created(self, entry: &EntryOut, fh: u64, how: OpenReply) {
+        self.data(CreateOut { entry: *entry, open: opened(fh, how) }.as_bytes());
+    }
+
+    /// So many bytes were written, or copied.
+    pub fn written(self, size: u32) {
+        self.data(WriteOut { size, padding: 0 }.as_bytes());
+    }
+
+    /// So many bytes were copied, to who wants 64 bits.
+    pub fn copied(self, size: u64) {
+        self.data(CopyFileRangeOut { size }.as_bytes());
+    }
+
+    /// So many bytes an attribute has.
+    pub fn xattr_size(self, size: u32) {
+        self.data(XattrOut { size, padding: 0 }.as_bytes());
+    }
+
+    /// The file system's numbers.
+    pub fn statfs(self, numbers: &StatfsOut) {
+        self.data(numbers.as_bytes());
+    }
+
+    /// Where data, or a hole, begins.
+    pub fn offset(self, offset: u64) {
+        self.data(LseekOut { offset }.as_bytes());
+    }
+
+    /// The names of a folder.
+    pub fn listing(self, listing: &Listing) {
+        self.data(listing.as_bytes());
+    }
+
+    /// What an ioctl gives back.
+    pub fn ioctl(self, data: &[u8]) {
+        let head = IoctlOut { result: 0, flags: 0, in_iovs: 0, out_iovs: 0 };
+        self.send(0, &[head.as_bytes(), data]);
+    }
+
+    /// The answer is given later, by any thread. The thread that has taken the request goes on.
+    pub fn later(mut self) -> LateReply {
+        self.is_answered = true;
+        LateReply { to: Some(self.to.later()) }
+    }
+}
+
+impl Drop for Reply<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.to.send(-Errno::IO.raw_os_error(), &[]);
+        }
+    }
+}
+
+/// An answer that comes later. Dropped, it is EIO.
+pub struct LateReply {
+    to: Option<Box<dyn LateAnswer>>,
+}
+
+impl LateReply {
+    fn send(mut self, error: i32, parts: &[&[u8]]) {
+        if let Some(to) = self.to.take() {
+            to.send(error, parts);
+        }
+    }
+
+    /// As [`Reply::error`].
+    pub fn error(self, errno: Errno) {
+        self.send(-errno.raw_os_error(), &[]);
+    }
+
+    /// As [`Reply::ioctl`].
+    pub fn ioctl(self, data: &[u8]) {
+        let head = IoctlOut { result: 0, flags: 0, in_iovs: 0, out_iovs: 0 };
+        self.send(0, &[head.as_bytes(), data]);
+    }
+}
+
+impl Drop for LateReply {
+    fn drop(&mut self) {
+        if let Some(to) = self.to.take() {
+            to.send(-Errno::IO.raw_os_error(), &[]);
+        }
+    }
+}
+
+fn opened(fh: u64, how: OpenReply) -> OpenOut {
+    OpenOut { fh, open_flags: how.bits(), backing_id: 0 }
+}

@@ -87,6 +87,8 @@ pub struct TestSelection<'a> {
     pub release: bool,
     /// Only tests whose name contains this.
     pub filter: Option<&'a str>,
+    /// Only these binaries, and no examples in documentation.
+    pub only: Option<&'a [&'a str]>,
     /// Variables of the environment of the tests.
     pub environment: &'a [(&'a str, String)],
     /// The longest that a binary may take.
@@ -97,8 +99,15 @@ pub struct TestSelection<'a> {
 
 impl Default for TestSelection<'_> {
     fn default() -> Self {
-        let (features, release, filter, environment) = ("", false, None, &[][..]);
-        TestSelection { features, release, filter, environment, limit: LIMIT, long: Duration::MAX }
+        TestSelection {
+            features: "",
+            release: false,
+            filter: None,
+            only: None,
+            environment: &[],
+            limit: LIMIT,
+            long: Duration::MAX,
+        }
     }
 }
 
@@ -181,8 +190,12 @@ pub fn run(
     times: &mut Times,
 ) -> anyhow::Result<bool> {
     let memory = TmpfsFolder::new();
-    let mut jobs: Vec<Job> = binaries.0.iter().map(|b| job(root, b, asked, &memory)).collect();
-    jobs.push(doc_tests(root, asked));
+    let is_asked = |b: &&Binary| asked.only.is_none_or(|only| only.contains(&b.name.as_str()));
+    let asked_for = binaries.0.iter().filter(is_asked);
+    let mut jobs: Vec<Job> = asked_for.map(|b| job(root, b, asked, &memory)).collect();
+    if asked.only.is_none() {
+        jobs.push(doc_tests(root, asked));
+    }
     // What takes long first; a place that is not in the list is after all that are.
     let place = |job: &Job| LONG.iter().position(|long| *long == job.name).unwrap_or(LONG.len());
     jobs.sort_by_key(place);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use steadfast_suite::conformance::{self, Comparison, KnownDifferences, Transcript, script::Case};
-use steadfast_suite::{Setup, Target, TargetKind};
+use steadfast_suite::{EmptyTransport, Setup, Target, TargetKind};
 
 use crate::step::{self, step};
 use crate::{packages, value};
@@ -66,9 +66,13 @@ pub fn kind(root: &Path, name: &str) -> anyhow::Result<TargetKind> {
         "kernel-zram" => TargetKind::KernelZram,
         "fuse2fs" => TargetKind::Fuse2fs,
         "steadfast" => TargetKind::Steadfast(steadfast_binary(root)?),
+        "empty" | "empty:uring" => TargetKind::Empty(empty(root)?, EmptyTransport::Uring),
+        "empty:fuse" => TargetKind::Empty(empty(root)?, EmptyTransport::Fuse),
         _ => match name.strip_prefix("steadfast:") {
             Some(binary) => TargetKind::Steadfast(PathBuf::from(binary)),
-            None => anyhow::bail!("'{name}' is none of steadfast, fuse2fs, kernel, kernel-zram"),
+            None => {
+                anyhow::bail!("'{name}' is none of steadfast, fuse2fs, kernel, kernel-zram, empty")
+            }
         },
     })
 }
@@ -78,6 +82,15 @@ fn steadfast_binary(root: &Path) -> anyhow::Result<PathBuf> {
     let args = ["build", "--release", "--package", "steadfast", "--message-format", "json"];
     let out = step::cargo(root, &args).stderr(std::process::Stdio::inherit()).output()?;
     executable(&out).context("building steadfast")
+}
+
+/// Builds the server that answers at once, optimised, and says where it is.
+fn empty(root: &Path) -> anyhow::Result<PathBuf> {
+    let args = ["build", "--release", "--package", "steadfast-fuse-lowlevel"];
+    let mut command = step::cargo(root, &args);
+    command.args(["--example", "empty", "--message-format", "json"]);
+    let out = command.stderr(std::process::Stdio::inherit()).output()?;
+    executable(&out).context("building the example 'empty'")
 }
 
 /// The program that a `cargo build --message-format json` has made.

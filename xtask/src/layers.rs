@@ -70,7 +70,9 @@ const LAYERS: [Layer; 29] = [
         &["devices", "ext4", "ext4-mkfs"],
     ),
     // Knows no particular file system.
-    layer("fuse", &["host", "runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
+    // The kernel's protocol: it knows nothing of ours.
+    layer("fuse-lowlevel", &[], &[]),
+    layer("fuse", &["fuse-lowlevel", "host", "runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
     // A stack described, and the one place where it is opened. `fuse` for the names of its options.
     layer(
         "setup",

@@ -34,6 +34,7 @@ mod tidy;
 mod tools;
 mod traps;
 mod unused;
+mod uring;
 mod validate;
 
 use std::io::{ErrorKind, Write};

@@ -46,6 +46,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         features: test::PLANTED,
         release: true,
         filter,
+        only: None,
         environment: &environment,
         limit: LIMIT,
         long: LONG_TEST,

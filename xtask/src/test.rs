@@ -6,12 +6,23 @@ use std::time::{Duration, Instant};
 use crate::binaries::{self, TestSelection, TestTime, Times};
 use crate::step::{self, step};
 use crate::tally::Tally;
+use crate::uring::FuseUring;
 use crate::{layers, metrics, packages, publish, tables, tidy, tools, unused, value};
 
 /// Bugs that tests can switch on. They are built into what is tested, so that nothing is built or
 /// run twice; without the feature, as in a release, all that asks for one is compiled away.
 pub const PLANTED: &str = "steadfast-selftest/planted-bugs,steadfast-devices/planted-bugs,\
     steadfast-volume/planted-bugs,steadfast-lab/planted-bugs";
+
+/// What is run once more with the kernel's switch for FUSE io_uring on: it is off by default.
+const MOUNTED: [&str; 6] = [
+    "crates/steadfast/tests/mount.rs",
+    "crates/suite/tests/conformance.rs",
+    "crates/suite/tests/stress.rs",
+    "crates/fuse/tests/served.rs",
+    "crates/fuse/tests/nameless.rs",
+    "crates/fuse/tests/promises.rs",
+];
 
 /// So many of the slowest tests are named.
 const SLOWEST: usize = 10;
@@ -65,6 +76,14 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if let Some(built) = &built {
         // What fails here is in the tally.
         steps.timed("tests", || binaries::run(root, built, &asked, &mut tally, &mut times));
+        match FuseUring::on() {
+            Ok(_switched) => {
+                let asked = TestSelection { only: Some(&MOUNTED), ..asked };
+                let name = "mounts again, over FUSE io_uring";
+                steps.timed(name, || binaries::run(root, built, &asked, &mut tally, &mut times));
+            }
+            Err(why) => println!("==> SKIPPED: mounts over FUSE io_uring: {why}"),
+        }
         if filter.is_none() {
             steps.check("tables are what the program prints", || tables::check_quick(root));
         }

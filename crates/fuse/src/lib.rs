@@ -14,13 +14,15 @@
 //!    default ACL takes its place. Locks stay in the kernel.
 //! 3. A panic below becomes EIO for its caller; the file system goes down with it
 //!    ([`Shutdown::Now`](steadfast_vfs::Shutdown)) and answers EIO from then on.
-//! 4. No type of the FUSE library leaves this crate.
+//! 4. What the protocol looks like, and what carries it, is the affair of
+//!    `steadfast-fuse-lowlevel`.
 //!
 //! # What FUSE does not carry
 //!
-//! * sync(2) and syncfs(2) never reach us: what they would write is written by the commit timer.
-//! * FIEMAP, FALLOC_FL_COLLAPSE_RANGE and INSERT_RANGE are refused by the kernel; O_TMPFILE and the
-//!   time of birth by the library's protocol. Callers get EOPNOTSUPP.
+//! * sync(2) and syncfs(2) never reach us: the kernel sends them to mounts of block devices only
+//!   (`fuseblk`). What they would write is written by the commit timer.
+//! * FIEMAP, FALLOC_FL_COLLAPSE_RANGE and INSERT_RANGE are refused by the kernel: EOPNOTSUPP.
+//! * A signal does not interrupt an operation: the kernel waits for it, as it does for a disk's.
 //! * umount(8) returns before we have finished: wait for [`FuseMount::serve`]. That waits for
 //!   copies of the mount in other mount namespaces too: [`Serving`] cuts them off, as
 //!   [`Unmounter::cut_off`] does.
@@ -46,6 +48,7 @@ pub use mounted::{FuseMount, Unmounter, is_dead, unmount, unmount_lazily};
 pub use option_table::OPTIONS;
 pub use options::{KernelTimes, Options};
 pub use serving::{Serving, SessionEnd};
+pub use steadfast_fuse_lowlevel::{Transport, TransportChoice};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,6 +1,7 @@
 //! The options of a mount through FUSE, each named once; the file system's own are the file
 //! system's.
 
+use steadfast_fuse_lowlevel::TransportChoice;
 use steadfast_vfs::options::{Form, MountOption};
 use steadfast_vfs::switch;
 
@@ -31,6 +32,38 @@ pub static OPTIONS: &[MountOption<Options>] = &[
         },
         remount: false,
         help: "requests answered at the same time",
+    },
+    MountOption {
+        of: MOUNT,
+        form: Form::Choice {
+            key: "transport",
+            words: &["best", "uring", "fuse"],
+            set: |o, word| {
+                o.transport = match word {
+                    "uring" => TransportChoice::Ring,
+                    "fuse" => TransportChoice::Device,
+                    _ => TransportChoice::Best,
+                };
+            },
+            get: |o| match o.transport {
+                TransportChoice::Best => "best",
+                TransportChoice::Ring => "uring",
+                TransportChoice::Device => "fuse",
+            },
+        },
+        remount: false,
+        help: "requests come over io_uring, over /dev/fuse, or over io_uring where that is there",
+    },
+    MountOption {
+        of: MOUNT,
+        form: Form::Size {
+            key: "transport_memory",
+            least: 1 << 20,
+            set: |o, bytes| o.buffers = bytes,
+            get: |o| Some(o.buffers),
+        },
+        remount: false,
+        help: "memory that io_uring's requests have at most",
     },
     switch! { MOUNT, writeback_cache, ["writeback_cache"], [], false,
     "the kernel collects writes: faster, but commit= does not hold" },

@@ -29,4 +29,4 @@ pub use error::{Result, SuiteError};
 pub use namespace::OtherNamespace;
 pub use program::{ended, output, output_of, run, run_ok};
 pub use raw::aio_write;
-pub use target::{Journal, Setup, Target, TargetKind};
+pub use target::{EmptyTransport, Journal, Setup, Target, TargetKind};

@@ -27,6 +27,18 @@ pub enum TargetKind {
     Steadfast(PathBuf),
     /// fuse2fs of the path.
     Fuse2fs,
+    /// A FUSE server that answers at once and keeps names and sizes in memory: the limit of what is
+    /// behind that transport. The path of the program, and what carries its requests.
+    Empty(PathBuf, EmptyTransport),
+}
+
+/// What carries the requests of a server that answers at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmptyTransport {
+    /// FUSE io_uring.
+    Uring,
+    /// /dev/fuse.
+    Fuse,
 }
 
 impl TargetKind {
@@ -37,6 +49,8 @@ impl TargetKind {
             TargetKind::KernelZram => "kernel on zram",
             TargetKind::Steadfast(_) => "steadfast",
             TargetKind::Fuse2fs => "fuse2fs",
+            TargetKind::Empty(_, EmptyTransport::Uring) => "empty, io_uring",
+            TargetKind::Empty(_, EmptyTransport::Fuse) => "empty, /dev/fuse",
         }
     }
 
@@ -45,7 +59,9 @@ impl TargetKind {
     pub fn cannot(&self) -> &'static [&'static str] {
         match self {
             TargetKind::Kernel | TargetKind::KernelZram => &[],
-            TargetKind::Steadfast(_) | TargetKind::Fuse2fs => &["collapse", "insert"],
+            TargetKind::Steadfast(_) | TargetKind::Fuse2fs | TargetKind::Empty(..) => {
+                &["collapse", "insert"]
+            }
         }
     }
 }
@@ -216,6 +232,10 @@ impl Target {
                 MountServer::Steadfast(steadfast::mount(binary, &paths, &self.options, &log)?)
             }
             TargetKind::Fuse2fs => MountServer::Fuse2fs(fuse2fs::mount(&paths, &self.options)?),
+            TargetKind::Empty(program, transport) => {
+                let log = image.with_extension("log");
+                MountServer::Steadfast(steadfast::empty(program, *transport, &mountpoint, &log)?)
+            }
         };
         self.server = Some(server);
         Ok(())
@@ -233,8 +253,11 @@ impl Target {
         }
     }
 
-    /// Unmounts and mounts again.
+    /// Unmounts and mounts again. What a server keeps in memory stays mounted.
     pub fn remount(&mut self) -> Result<()> {
+        if matches!(self.kind, TargetKind::Empty(..)) {
+            return Ok(());
+        }
         self.unmount()?;
         self.mount()
     }

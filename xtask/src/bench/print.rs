@@ -46,6 +46,15 @@ fn machine() -> String {
 pub fn print_machine(before: Option<Load>) {
     let said = |load: Option<Load>| load.map_or("unknown".into(), |l| format!("{:.2}", l.average));
     println!("\n{}; load {} before, {} after.", machine(), said(before), said(Load::now()));
+    let first_line = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().next().unwrap_or("not there").to_owned()
+    };
+    println!(
+        "All programs ran in the scheduler group of this one ({}); FUSE io_uring: {}.",
+        first_line("/proc/self/autogroup"),
+        first_line("/sys/module/fuse/parameters/enable_uring")
+    );
     if let Some(why) = not_ranked(before) {
         println!("Nothing is said of who is faster ({why}): run it on a quiet machine.");
     }

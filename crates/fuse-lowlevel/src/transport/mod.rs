@@ -6,6 +6,8 @@ mod readers;
 mod ring;
 mod ring_memory;
 
+use std::fmt;
+
 pub(crate) use self::device::{Device, receive};
 pub(crate) use self::readers::serve as serve_device;
 pub(crate) use self::ring::{Rings, serve as serve_rings};
@@ -22,7 +24,7 @@ pub enum TransportChoice {
     Ring,
 }
 
-/// What carries a session's requests.
+/// What carries a session's requests. Shown in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// /dev/fuse; why not io_uring, if that was tried.
@@ -39,4 +41,20 @@ pub enum Transport {
         /// Bytes of memory that are set aside for them at most.
         buffers: u64,
     },
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Transport::Device { why: None } => f.write_str("/dev/fuse"),
+            Transport::Device { why: Some(why) } => write!(f, "/dev/fuse; not io_uring: {why}"),
+            Transport::Ring { queues, entries, buffers } => {
+                let mib = buffers >> 20;
+                write!(
+                    f,
+                    "io_uring, {entries} requests in {queues} queues, buffers up to {mib} MiB"
+                )
+            }
+        }
+    }
 }

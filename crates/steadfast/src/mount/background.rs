@@ -43,8 +43,11 @@ pub fn start() -> Result<CommandEnd> {
 /// In the child: leaves the terminal, says that all is well, and goes on alone.
 pub fn detach(log: &LogFile, out: &mut dyn Write) -> Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null").context("/dev/null")?;
-    // Fails only for the leader of a process group, which is as well.
-    let _ = rustix::process::setsid();
+    // Not a session of its own: the scheduler would give it one share of the machine together
+    // (sched_autogroup), and on a busy machine each request would wait for that. In a process group
+    // of its own it gets no Ctrl-C, and no SIGHUP when the terminal goes.
+    // Fails only for the leader of a session, which is as well.
+    let _ = rustix::process::setpgid(None, None);
     log.takes_stderr().context("standard error")?;
     writeln!(out, "{READY}")?;
     out.flush()?;

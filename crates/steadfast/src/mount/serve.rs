@@ -174,6 +174,7 @@ impl PendingMount {
             queue,
             mountpoint: mounted.mountpoint().to_path_buf(),
             device: mounted.device().map(ToOwned::to_owned),
+            transport: mounted.transport().clone(),
             in_force: Mutex::new(wanted.clone()),
             wanted,
             log,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 use steadfast_devices::filter::Scheduler;
 use steadfast_ext4::Ext4;
-use steadfast_fuse::{Invalidator, Unmounter};
+use steadfast_fuse::{Invalidator, Transport, Unmounter};
 
 use super::options::MountSettings;
 use super::{holders, trouble};
@@ -28,6 +28,8 @@ pub struct ServedMount {
     pub mountpoint: PathBuf,
     /// The mount's device number.
     pub device: Option<String>,
+    /// What carries its requests.
+    pub transport: Transport,
     /// How it was mounted.
     pub wanted: MountSettings,
     /// The same as remounts have changed it.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use steadfast_devices::filter::Scheduler;
 use steadfast_devices::filter::schedule::Policy;
 use steadfast_ext4_format::ondisk::Compat;
+use steadfast_fuse::Transport;
 use steadfast_host::mounts;
 use steadfast_vfs::foreign::{Foreign, shown};
 
@@ -68,6 +69,7 @@ pub fn of(served: &ServedMount) -> Value {
         "mountpoint": served.mountpoint.display().to_string(),
         "source": served.source,
         "pid": std::process::id(),
+        "transport": transport(&served.transport),
         "seconds": served.since.elapsed().as_secs(),
         "data": promises.then(|| options.data.name()),
         "transact": transact::mask(served),
@@ -134,6 +136,20 @@ fn queue_in_words(q: &Value) -> String {
         waits(&q["reads"]),
         waits(&q["writes"])
     )
+}
+
+/// What carries the requests.
+fn transport(of: &Transport) -> Value {
+    match of {
+        Transport::Device { why } => json!({ "name": "fuse", "why": why, "text": of.to_string() }),
+        Transport::Ring { queues, entries, buffers } => json!({
+            "name": "uring",
+            "queues": queues,
+            "requests_max": entries,
+            "buffer_bytes_max": buffers,
+            "text": of.to_string(),
+        }),
+    }
 }
 
 /// What the mount had to recover; null if it had been unmounted before.
@@ -224,9 +240,16 @@ fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
     let text = |v: &Value| shown(v.as_str().unwrap_or_default().as_bytes());
     let number = |v: &Value| v.as_u64().unwrap_or(0);
     writeln!(out, "{}", text(&s["mountpoint"]))?;
+    let indent = " ".repeat(13);
     let mut row = |name: &str, value: String| writeln!(out, "  {name:<11}{value}");
     row("source", text(&s["source"]))?;
     row("process", format!("{}, for {} s", number(&s["pid"]), number(&s["seconds"])))?;
+    row(
+        "requests",
+        terminal::hanging(&indent, &format!("by {}", text(&s["transport"]["text"])))
+            .trim()
+            .to_owned(),
+    )?;
     let reasons = ["read_only_because", "points_fail_because", "failing_because"];
     let because = reasons.iter().find(|reason| s[**reason].is_string());
     let because = because.map(|why| format!(": {}", text(&s[*why]))).unwrap_or_default();
@@ -256,7 +279,6 @@ fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
         false if is_in_force("noload") => "the journal is left alone (noload)".into(),
         false => format!("no journal, {when}"),
     };
-    let indent = " ".repeat(13);
     row("data", terminal::hanging(&indent, &data).trim().to_owned())?;
     let point = &s["last_point"];
     if !point.is_null() {

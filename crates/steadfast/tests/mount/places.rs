@@ -290,3 +290,19 @@ fn nothing_is_removed_where_a_stranger_s_socket_points() {
     assert!(precious.symlink_metadata().is_ok() && dead.symlink_metadata().is_err());
     b.good("umount m");
 }
+
+/// In a session of its own it would have a scheduler group of its own (`sched_autogroup`), and each
+/// request would wait for that group's share of a busy machine.
+#[test]
+fn a_mount_in_the_background_has_the_share_of_who_started_it() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let process = b.process();
+    let session = |of| rustix::process::getsid(of).unwrap();
+    assert_eq!(session(Some(process)), session(None));
+    let group = |of: &str| fs::read_to_string(format!("/proc/{of}/autogroup")).ok();
+    assert_eq!(group(&process.as_raw_nonzero().to_string()), group("self"));
+    // Ctrl-C is not for it, nor the end of the terminal.
+    assert_eq!(rustix::process::getpgid(Some(process)).unwrap(), process);
+    b.good("umount m");
+}

@@ -186,12 +186,13 @@ fn a_mount_that_nobody_waits_for_is_taken_away() {
     b.e2fsck_is_clean("disk.img");
 }
 
-/// The folder lies on a mount whose process does not answer.
+/// The folder lies on a mount whose process does not answer. Over /dev/fuse: a request that waits
+/// in an entry of a ring the kernel does not take back.
 #[test]
 fn who_waits_for_a_mount_point_is_ended_by_a_signal() {
     let Some(b) = Bench::with_image("32m") else { return };
     b.make("other.img", "16m");
-    b.good("mount disk.img m");
+    b.good("mount disk.img m -o transport=fuse");
     fs::create_dir(b.at().join("in")).unwrap();
     let process = b.stopped();
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{ImagePaths, LIMIT, cpu_of, is_mounted, umount};
+use super::{EmptyTransport, ImagePaths, LIMIT, cpu_of, is_mounted, umount};
 use crate::{Result, SuiteError};
 
 /// The running program and what it says.
@@ -30,16 +30,38 @@ pub(crate) fn mount(
     if let Some(journal) = paths.journal {
         all = format!("{all},journal={}", journal.display());
     }
-    let failed = |source| SuiteError::Program { program: binary.display().to_string(), source };
-    let out = File::options().create(true).append(true).open(log).map_err(failed)?;
     let mut command = Command::new(binary);
     command.arg("mount").arg(paths.image).arg(paths.mountpoint);
     command.args(["--foreground", "-o", &all]);
+    start(command, paths.mountpoint, log)
+}
+
+/// Mounts the server that answers at once.
+pub(super) fn empty(
+    program: &Path,
+    transport: EmptyTransport,
+    mountpoint: &Path,
+    log: &Path,
+) -> Result<Daemon> {
+    let transport = match transport {
+        EmptyTransport::Uring => "ring",
+        EmptyTransport::Fuse => "device",
+    };
+    let mut command = Command::new(program);
+    command.arg(mountpoint).arg(transport);
+    start(command, mountpoint, log)
+}
+
+/// Starts a program that mounts and serves, and waits for the mount.
+fn start(mut command: Command, mountpoint: &Path, log: &Path) -> Result<Daemon> {
+    let program = command.get_program().display().to_string();
+    let failed = |source| SuiteError::Program { program: program.clone(), source };
+    let out = File::options().create(true).append(true).open(log).map_err(failed)?;
     command.stdin(Stdio::null()).stdout(out.try_clone().map_err(failed)?).stderr(out);
     let child = command.spawn().map_err(failed)?;
     let mut daemon = Daemon { child, log: log.to_owned() };
     let begun = Instant::now();
-    while !is_mounted(paths.mountpoint) {
+    while !is_mounted(mountpoint) {
         if let Some(status) = daemon.child.try_wait().map_err(failed)? {
             return Err(daemon.error(&format!("ended before it had mounted: {status}")));
         }

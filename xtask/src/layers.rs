@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 29] = [
+const LAYERS: [Layer; 30] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
     // Only tools and tables of the host.
@@ -72,7 +72,11 @@ const LAYERS: [Layer; 29] = [
     // Knows no particular file system.
     // The kernel's protocol: it knows nothing of ours.
     layer("fuse-lowlevel", &[], &[]),
-    layer("fuse", &["fuse-lowlevel", "host", "runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
+    layer(
+        "fuse",
+        &["fuse-lowlevel", "host", "runtime", "vfs"],
+        &["block", "devices", "ext4", "ext4-mkfs", "suite"],
+    ),
     // A stack described, and the one place where it is opened. `fuse` for the names of its options.
     layer(
         "setup",

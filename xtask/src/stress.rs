@@ -56,6 +56,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         TargetKind::Kernel | TargetKind::KernelZram => modes.retain(|m| *m != "transact"),
         // Knows neither modes nor external journals.
         TargetKind::Fuse2fs => (modes, journals) = (vec![""], vec![Journal::Internal]),
+        TargetKind::Empty(..) => anyhow::bail!("{on} keeps nothing that could be compared"),
     }
     step("packages", || packages::install(&[]));
     anyhow::ensure!(!modes.is_empty(), "no such mode on {on}");

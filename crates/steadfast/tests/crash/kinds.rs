@@ -9,8 +9,6 @@ struct Kind<'a> {
     wrong: &'a str,
     right: &'a str,
     judge: &'a str,
-    /// How long it is watched after its end, in seconds.
-    linger: &'a str,
     /// What would help.
     helps: &'a str,
 }
@@ -18,28 +16,34 @@ struct Kind<'a> {
 /// What was acknowledged is there.
 const SAVED: &str = "grep -q saved \"$STEADFAST_PRINTED\" || exit 0; test \"$(cat f)\" = new";
 
+/// By default options, as somebody who has read nothing. Both wait most of the time for what comes
+/// after the program's end, so they run side by side.
 fn check(name: &str, kind: &Kind<'_>) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| check_one(name, kind, true));
+        scope.spawn(|| check_one(name, kind, false));
+    });
+}
+
+fn check_one(name: &str, kind: &Kind<'_>, is_wrong: bool) {
     let Some(lab) = Lab::new() else { return };
-    for (script, is_wrong) in [(kind.wrong, true), (kind.right, false)] {
-        let shell = if script.starts_with("import") { "python3" } else { "sh" };
-        let script = lab.script("script", script);
-        let words = ["--setup", kind.setup, "--judge", kind.judge, "--", shell, &script];
-        let begun = std::time::Instant::now();
-        let (report, found) = lab.run(&words);
-        println!("{name} {is_wrong}: {:.1} s", begun.elapsed().as_secs_f64());
-        let findings = report["by_calls"]["findings"].as_array().unwrap();
-        assert_eq!((found, !findings.is_empty()), (is_wrong, is_wrong), "{name}: {report:#}");
-        let all: Vec<String> = findings
-            .iter()
-            .flat_map(|finding| {
-                let add = finding["add"].as_array().unwrap().iter();
-                add.chain(Some(&finding["instead"])).filter_map(|help| help.as_str())
-            })
-            .map(str::to_owned)
-            .collect();
-        let helps = all.iter().any(|help| help.contains(kind.helps));
-        assert_eq!(helps, is_wrong, "{name}: {all:?} {report:#}");
-    }
+    let script = if is_wrong { kind.wrong } else { kind.right };
+    let shell = if script.starts_with("import") { "python3" } else { "sh" };
+    let script = lab.script("script", script);
+    let words = ["--setup", kind.setup, "--judge", kind.judge, "--", shell, &script];
+    let (report, found) = lab.run(&words);
+    let findings = report["by_calls"]["findings"].as_array().unwrap();
+    assert_eq!((found, !findings.is_empty()), (is_wrong, is_wrong), "{name}: {report:#}");
+    let all: Vec<String> = findings
+        .iter()
+        .flat_map(|finding| {
+            let add = finding["add"].as_array().unwrap().iter();
+            add.chain(Some(&finding["instead"])).filter_map(|help| help.as_str())
+        })
+        .map(str::to_owned)
+        .collect();
+    let helps = all.iter().any(|help| help.contains(kind.helps));
+    assert_eq!(helps, is_wrong, "{name}: {all:?} {report:#}");
 }
 
 #[test]
@@ -50,7 +54,6 @@ fn a_rename_before_the_contents() {
         wrong: "echo new > t; mv t f",
         right: "echo new > t; sync t; mv t f",
         judge,
-        linger: "0.3",
         helps: "fsync of t before rename t to f",
     };
     check("rename", &kind);
@@ -71,7 +74,6 @@ fn names_that_are_made_again_and_again() {
         wrong: &wrong,
         right: &right,
         judge: "while read n; do test -s mail/$n || exit 1; done < \"$STEADFAST_PRINTED\"",
-        linger: "0.3",
         helps: "fsync of the folder mail after each change in it",
     };
     check("queue", &kind);
@@ -89,7 +91,6 @@ fn a_file_that_is_replaced_again_and_again() {
         wrong: &wrong,
         right: &right,
         judge: "grep -qx 'new[0-3]' s",
-        linger: "0.3",
         helps: "fsync of s.new before each rename of it",
     };
     check("replaced", &kind);
@@ -102,7 +103,6 @@ fn a_new_file_whose_folder_is_not_synced() {
         wrong: "echo new > f; sync f; echo saved",
         right: "echo new > f; sync f .; echo saved",
         judge: SAVED,
-        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'saved'",
     };
     check("create", &kind);
@@ -115,7 +115,6 @@ fn a_rename_whose_folder_is_not_synced() {
         wrong: "echo new > t; sync t; mv t f; echo saved",
         right: "echo new > t; sync t; mv t f; sync .; echo saved",
         judge: SAVED,
-        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'saved'",
     };
     check("rename, folder", &kind);
@@ -128,7 +127,6 @@ fn a_removal_whose_folder_is_not_synced() {
         wrong: "rm f; echo removed",
         right: "rm f; sync .; echo removed",
         judge: "grep -q removed \"$STEADFAST_PRINTED\" || exit 0; test ! -e f",
-        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'removed'",
     };
     check("unlink", &kind);
@@ -141,7 +139,6 @@ fn a_new_folder_whose_folder_is_not_synced() {
         wrong: "mkdir d; echo new > d/f; sync d/f d; echo saved",
         right: "mkdir d; echo new > d/f; sync d/f d .; echo saved",
         judge: "grep -q saved \"$STEADFAST_PRINTED\" || exit 0; test \"$(cat d/f)\" = new",
-        linger: "0.3",
         helps: "fsync of the folder it works in before it prints 'saved'",
     };
     check("mkdir", &kind);
@@ -155,7 +152,6 @@ fn a_file_that_is_cut_and_written_in_place() {
         wrong: "echo new > f; sync f; echo saved",
         right: "echo new > t; sync t; mv t f; sync .; echo saved",
         judge,
-        linger: "0.3",
         helps: "write a new file",
     };
     check("in place", &kind);
@@ -168,7 +164,6 @@ fn an_index_before_what_it_points_at() {
         wrong: "echo one >> log; echo 1 > t; sync t; mv t index; sync .",
         right: "echo one >> log; sync log; echo 1 > t; sync t; mv t index; sync .",
         judge: "test $(cat index) = 0 || test \"$(cat log)\" = one",
-        linger: "0.3",
         helps: "fsync of log before rename t to index",
     };
     check("index", &kind);
@@ -182,7 +177,6 @@ fn two_files_that_must_agree() {
         right: "mkdir v2; echo 2 > v2/a; echo 2 > v2/b; sync v2/a v2/b v2 .
                 ln -s v2 t; mv -T t now; sync .",
         judge: "cmp now/a now/b",
-        linger: "0.3",
         helps: "make the change with one rename",
     };
     check("two files", &kind);
@@ -198,7 +192,6 @@ fn a_log_that_goes_before_the_data_are_there() {
                 printf new | dd of=db conv=notrunc status=none; sync db; rm wal; sync .",
         judge: "grep -q logged \"$STEADFAST_PRINTED\" || exit 0
                 test -e wal || test \"$(cat db)\" = new",
-        linger: "0.3",
         helps: "fsync of db before unlink wal",
     };
     check("log", &kind);
@@ -223,8 +216,6 @@ fn a_memory_map_that_is_not_synced() {
         wrong,
         right,
         judge: SAVED,
-        // What the kernel writes back of the map shows that there was one.
-        linger: "2",
         helps: "msync of f before it prints 'saved'",
     };
     check("map", &kind);
@@ -246,7 +237,6 @@ fn a_range_that_is_written_out_and_not_synced() {
         wrong: RANGE.replace("SYNC", range).leak(),
         right: RANGE.replace("SYNC", "os.fsync(f)").leak(),
         judge: SAVED,
-        linger: "0.3",
         helps: "fsync of f before it prints 'saved'",
     };
     check("range", &kind);

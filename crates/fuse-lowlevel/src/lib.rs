@@ -1,8 +1,8 @@
 //! The FUSE protocol of the Linux kernel, as a daemon speaks it: requests in, answers out.
 //!
-//! [`Session::connect`] shakes hands over a connection (an open /dev/fuse that is mounted somewhere),
-//! [`Session::serve`] hands each request to a [`Handler`] until the mount is gone. Requests come over
-//! /dev/fuse, or over io_uring where the kernel offers that ([`Transport`]).
+//! [`Session::connect`] shakes hands over a connection (an open /dev/fuse that is mounted
+//! somewhere), [`Session::serve`] hands each request to a [`Handler`] until the mount is gone.
+//! Requests come over /dev/fuse, or over io_uring where the kernel offers that ([`Transport`]).
 //!
 //! # Invariants
 //!

@@ -33,7 +33,7 @@ impl Handler for Any {
             }
             Operation::Read { size, .. } => reply.data(&vec![0; (size as usize).min(4096)]),
             Operation::Write { data, .. } => reply.written(data.len() as u32),
-            Operation::Ioctl { .. } if count % 3 == 0 => {
+            Operation::Ioctl { .. } if count.is_multiple_of(3) => {
                 let reply = reply.later();
                 std::thread::spawn(move || reply.ioctl(&[1, 2, 3]));
             }

@@ -259,7 +259,6 @@ macro_rules! arguments {
         $(#[$doc])*
         #[derive(Clone, Copy, FromBytes, Immutable, KnownLayout)]
         #[repr(C)]
-        #[allow(dead_code, reason = "fields that nobody reads have their place")]
         struct $name { $($field: $kind),* }
     )*};
 }
@@ -501,7 +500,7 @@ mod tests {
         for number in 0..60 {
             for len in 0..64 {
                 let bytes = vec![0; len];
-                // Neither of them may panic; of a length of 0 only those without arguments are well.
+                // Neither may panic.
                 let _ = Operation::of(number, Arguments::contiguous(&bytes));
                 let _ = Forgotten::all(number, 1, Arguments::contiguous(&bytes), &mut |_| {});
             }

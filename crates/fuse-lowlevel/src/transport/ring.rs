@@ -368,10 +368,10 @@ impl RingThread {
     fn register(&mut self, index: usize) -> io::Result<()> {
         let entry = &self.entries[index];
         let vectors: *const [libc::iovec; 2] = &raw const *entry.vectors;
-        let mut command =
-            self.command(REGISTER, entry.queue, 0, index, Some(vectors.addr() as u64));
-        // SAFETY: the crate's entry is the kernel's structure of 128 bytes (`repr(C)`); the field is
-        // within it and aligned.
+        let at = vectors.expose_provenance() as u64;
+        let mut command = self.command(REGISTER, entry.queue, 0, index, Some(at));
+        // SAFETY: the crate's entry is the kernel's structure of 128 bytes (`repr(C)`); the field
+        // is within it and aligned.
         unsafe { (&raw mut command).cast::<u8>().add(SQE_LEN).cast::<u32>().write(2) };
         self.live += 1;
         self.push(&command)

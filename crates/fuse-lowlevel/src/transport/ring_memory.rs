@@ -42,7 +42,7 @@ impl EntryMemory {
         Ok(EntryMemory { start, payload })
     }
 
-    /// What the kernel is told: the addresses and lengths of headers and payload, as `struct iovec`.
+    /// What the kernel is told: where headers and payload are, as `struct iovec`.
     pub fn io_vectors(&self) -> [libc::iovec; 2] {
         let start = self.start.as_ptr();
         let payload = start.wrapping_add(PAYLOAD);

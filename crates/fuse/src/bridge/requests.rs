@@ -11,6 +11,7 @@ use steadfast_vfs::{Attr, Fh, FsError, OpenFlags, RenameFlags, SetAttr};
 use super::caller::Caller;
 use super::copied::with_copy;
 use super::inode_flags::IMMUTABLE;
+use super::large_reads::LARGE;
 use super::replies::{node, reply_empty, reply_xattr};
 use super::{Answer, Bridge, NodeId, attr, name, ranges};
 
@@ -52,7 +53,7 @@ impl Handler for Bridge {
                 self.tmpfile(asked, flags, (mode, umask), reply);
             }
             Operation::Read { fh, offset, size, flags } => {
-                self.read(Fh(fh), offset, size, flags, reply);
+                self.read(asked, (Fh(fh), offset), size, flags, reply);
             }
             Operation::Write { fh, offset, data, write_flags, flags } => {
                 self.write(asked, (Fh(fh), offset), data, (write_flags, flags), reply);
@@ -367,9 +368,29 @@ impl Bridge {
         }
     }
 
-    fn read(&self, fh: Fh, offset: u64, size: u32, flags: i32, reply: Reply<'_>) {
+    fn read(
+        &self,
+        asked: &InHeader,
+        (fh, offset): (Fh, u64),
+        size: u32,
+        flags: i32,
+        reply: Reply<'_>,
+    ) {
         let direct = OpenFlags::from_raw(flags).contains(OpenFlags::DIRECT);
-        match self.call("read", || self.fs.read_as(fh, offset, size as usize, direct)) {
+        let read = move |bridge: &Bridge| {
+            bridge.call("read", || bridge.fs.read_as(fh, offset, size as usize, direct))
+        };
+        if let Some(threads) = self.readers.get().filter(|_| size >= LARGE && !direct) {
+            let (bridge, asked, reply) = (self.clone(), *asked, reply.later());
+            return threads.run(Box::new(move || {
+                let _asked = on_behalf(&asked, false);
+                match read(&bridge) {
+                    Ok(data) => reply.data(&data),
+                    Err(e) => reply.error(e),
+                }
+            }));
+        }
+        match read(self) {
             Ok(data) => reply.data(&data),
             Err(e) => reply.error(e),
         }

@@ -147,10 +147,11 @@ impl Rings {
         let wanted = config.threads.div_ceil(online.len().max(1)).max(THREADS_MIN);
         let may = (config.buffers / payload as u64) as usize;
         let offline = queues - online.len();
-        let per_queue = wanted.min(may.saturating_sub(offline) / online.len().max(1));
+        // Memory for processors that do not run is not touched, and so costs nothing.
+        let per_queue = wanted.min(may / online.len().max(1));
         if per_queue == 0 {
-            let least = (queues * payload) >> 20;
-            return Err(format!("its buffers need {least} MiB for {queues} processors"));
+            let (least, processors) = ((online.len() * payload) >> 20, online.len());
+            return Err(format!("its buffers need {least} MiB for {processors} processors"));
         }
         // Once the kernel has been told, a queue without its thread would block all.
         let threads = per_queue * online.len() + usize::from(offline > 0);
@@ -203,7 +204,8 @@ impl Rings {
 
     /// What they are.
     pub fn transport(&self) -> Transport {
-        let entries: usize = self.threads.iter().map(|thread| thread.entries.len()).sum();
+        let bound = self.threads.iter().filter(|thread| thread.processor.is_some());
+        let entries: usize = bound.map(|thread| thread.entries.len()).sum();
         let buffers = (entries * self.payload) as u64;
         Transport::Ring { queues: self.queues, entries, buffers }
     }

@@ -129,6 +129,15 @@ impl Bridge {
         Wishes { capabilities, max_write, max_background: MAX_BACKGROUND, max_readahead }
     }
 
+    /// The mount is gone.
+    fn ended(&self) {
+        // OK to ignore: nobody asks any more.
+        let _ = self.call("unmount", || {
+            self.fs.let_go_all();
+            Ok(())
+        });
+    }
+
     /// Calls the file system; a panic in it becomes EIO and takes it down.
     fn call<T>(&self, what: &str, work: impl FnOnce() -> Result<T>) -> Answer<T> {
         if self.down.load(Ordering::Acquire) {

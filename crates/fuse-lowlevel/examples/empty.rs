@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use steadfast_fuse_lowlevel::{
-    Access, Capabilities, Config, EntryOut, FileAttr, Forgotten, Handler, InHeader, Listing,
+    Access, Capabilities, Config, EntryOut, FileAttr, ForgetCount, Handler, InHeader, Listing,
     OpenReply, Operation, Reply, Session, StatfsOut, TransportChoice, Wishes,
 };
 
@@ -185,7 +185,7 @@ impl Handler for Empty {
         }
     }
 
-    fn forget(&self, _forgotten: Forgotten) {}
+    fn forget(&self, _forgotten: ForgetCount) {}
 }
 
 fn serve() -> std::io::Result<()> {

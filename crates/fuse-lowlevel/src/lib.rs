@@ -28,8 +28,9 @@ mod transport;
 
 pub use notifier::Notifier;
 pub use protocol::{
-    Capabilities, EntryOut, FileAttr, Forgotten, InHeader, IoctlFlags, Listing, Malformed, Offer,
-    OpenReply, Operation, SetAttr, SetTime, StatfsOut, StatxTimes, Wishes, WriteFlags, opcode,
+    ArgumentError, Capabilities, EntryOut, FileAttr, ForgetCount, InHeader, IoctlFlags, Listing,
+    Offer, OpenReply, Operation, SetAttr, SetTime, StatfsOut, StatxTimes, Wishes, WriteFlags,
+    opcode,
 };
 pub use reply::{LateReply, Reply};
 pub use session::{Access, Config, Handler, Session};

@@ -21,7 +21,7 @@ pub(crate) trait Answer {
 /// Where an answer goes that comes later.
 pub(crate) trait LateAnswer: Send {
     /// As [`Answer::send`].
-    fn send(&self, error: i32, parts: &[&[u8]]);
+    fn send(self: Box<Self>, error: i32, parts: &[&[u8]]);
 }
 
 /// The answer to one request. Dropped, it is EIO.
@@ -146,6 +146,11 @@ impl LateReply {
     /// As [`Reply::error`].
     pub fn error(self, errno: Errno) {
         self.send(-errno.raw_os_error(), &[]);
+    }
+
+    /// As [`Reply::data`].
+    pub fn data(self, data: &[u8]) {
+        self.send(0, &[data]);
     }
 
     /// As [`Reply::ioctl`].

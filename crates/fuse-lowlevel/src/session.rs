@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 use crate::notifier::Notifier;
 use crate::protocol::{
-    Arguments, Capabilities, Forgotten, InHeader, InitIn, InitOut, OUT_HEADER, Offer, Operation,
+    Arguments, Capabilities, ForgetCount, InHeader, InitIn, InitOut, OUT_HEADER, Offer, Operation,
     OutHeader, VERSION, Wishes, opcode,
 };
 use crate::reply::{Answer, Reply};
@@ -23,7 +23,7 @@ pub trait Handler: Sync {
     fn handle(&self, asked: &InHeader, operation: Operation<'_>, reply: Reply<'_>);
 
     /// The kernel forgets entries that it was given. There is no answer.
-    fn forget(&self, forgotten: Forgotten);
+    fn forget(&self, forgotten: ForgetCount);
 }
 
 /// Whose requests are answered.
@@ -174,7 +174,7 @@ impl<H: Handler> Dispatcher<'_, H> {
     pub fn dispatch(&self, asked: &InHeader, arguments: Arguments<'_>, to: &mut dyn Answer) {
         if matches!(asked.opcode, opcode::FORGET | opcode::BATCH_FORGET) {
             let forget = &mut |one| self.handler.forget(one);
-            if Forgotten::all(asked.opcode, asked.nodeid, arguments, forget).is_err() {
+            if ForgetCount::all(asked.opcode, asked.nodeid, arguments, forget).is_err() {
                 tracing::debug!("the kernel has sent a FORGET that is cut off");
             }
             return;

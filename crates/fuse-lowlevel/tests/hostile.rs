@@ -12,18 +12,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use steadfast_fuse_lowlevel::{
-    Access, Capabilities, Config, EntryOut, FileAttr, Forgotten, Handler, InHeader, Operation,
+    Access, Capabilities, Config, EntryOut, FileAttr, ForgetCount, Handler, InHeader, Operation,
     Reply, Session, TransportChoice, Wishes, opcode,
 };
 
 /// Answers everything with something; every third request later, from another thread.
 #[derive(Default)]
-struct Any {
+struct AnyHandler {
     asked: AtomicU64,
     forgotten: AtomicU64,
 }
 
-impl Handler for Any {
+impl Handler for AnyHandler {
     fn handle(&self, asked: &InHeader, operation: Operation<'_>, reply: Reply<'_>) {
         let count = self.asked.fetch_add(1, Ordering::Relaxed);
         match operation {
@@ -43,7 +43,7 @@ impl Handler for Any {
         }
     }
 
-    fn forget(&self, _: Forgotten) {
+    fn forget(&self, _: ForgetCount) {
         self.forgotten.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -89,7 +89,7 @@ impl Kernel {
 }
 
 /// Sends requests: each has its answer, and those to FORGET have none. What the handler has seen.
-fn ask(requests: &[(u32, Vec<u8>)]) -> Any {
+fn ask(requests: &[(u32, Vec<u8>)]) -> AnyHandler {
     let (socket, ours) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let server = std::thread::spawn(move || serve(ours));
@@ -115,7 +115,7 @@ fn ask(requests: &[(u32, Vec<u8>)]) -> Any {
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn serve(connection: OwnedFd) -> std::io::Result<Any> {
+fn serve(connection: OwnedFd) -> std::io::Result<AnyHandler> {
     let config = Config {
         access: Access::All,
         threads: 1,
@@ -130,7 +130,7 @@ fn serve(connection: OwnedFd) -> std::io::Result<Any> {
             max_background: 64,
             max_readahead: 0,
         };
-        (wishes, Any::default())
+        (wishes, AnyHandler::default())
     })?;
     session.serve()
 }

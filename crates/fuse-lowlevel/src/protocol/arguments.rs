@@ -6,15 +6,15 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 /// A request that is not one: too short, or a name without its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed;
+pub struct ArgumentError;
 
-impl fmt::Display for Malformed {
+impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a request with fewer bytes than its arguments have")
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for ArgumentError {}
 
 /// The bytes of arguments. Over io_uring the structure that an operation begins with stands apart
 /// from what comes after it (`fuse_uring_args_to_ring`).
@@ -37,9 +37,11 @@ impl<'a> Arguments<'a> {
     }
 
     /// The structure that the operation begins with.
-    pub fn structure<T: FromBytes + KnownLayout + Immutable>(&mut self) -> Result<T, Malformed> {
+    pub fn structure<T: FromBytes + KnownLayout + Immutable>(
+        &mut self,
+    ) -> Result<T, ArgumentError> {
         let (value, rest) =
-            T::read_from_prefix(self.apart.unwrap_or(self.rest)).map_err(|_| Malformed)?;
+            T::read_from_prefix(self.apart.unwrap_or(self.rest)).map_err(|_| ArgumentError)?;
         if self.apart.take().is_none() {
             self.rest = rest;
         }
@@ -47,8 +49,8 @@ impl<'a> Arguments<'a> {
     }
 
     /// A name, without the NUL at its end.
-    pub fn name(&mut self) -> Result<&'a [u8], Malformed> {
-        let end = self.rest.iter().position(|byte| *byte == 0).ok_or(Malformed)?;
+    pub fn name(&mut self) -> Result<&'a [u8], ArgumentError> {
+        let end = self.rest.iter().position(|byte| *byte == 0).ok_or(ArgumentError)?;
         let (name, rest) = self.rest.split_at(end);
         self.rest = &rest[1..];
         Ok(name)
@@ -60,8 +62,8 @@ impl<'a> Arguments<'a> {
     }
 
     /// So many bytes.
-    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Malformed)?;
+    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], ArgumentError> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(ArgumentError)?;
         self.rest = rest;
         Ok(bytes)
     }
@@ -80,10 +82,10 @@ mod tests {
             assert_eq!(arguments.structure::<[u8; 4]>(), Ok([1, 0, 0, 0]));
             assert_eq!(arguments.name(), Ok(&b"ab"[..]));
             assert_eq!(arguments.name(), Ok(&b"c"[..]));
-            assert_eq!(arguments.name(), Err(Malformed), "no end");
-            assert_eq!(arguments.bytes(3), Err(Malformed));
+            assert_eq!(arguments.name(), Err(ArgumentError), "no end");
+            assert_eq!(arguments.bytes(3), Err(ArgumentError));
             assert_eq!(arguments.bytes(2), Ok(&[7, 8][..]));
         }
-        assert_eq!(Arguments::contiguous(&[0; 3]).structure::<[u8; 4]>(), Err(Malformed));
+        assert_eq!(Arguments::contiguous(&[0; 3]).structure::<[u8; 4]>(), Err(ArgumentError));
     }
 }

@@ -11,15 +11,15 @@ mod listing;
 mod operation;
 mod replies;
 
+pub use self::arguments::ArgumentError;
 pub(crate) use self::arguments::Arguments;
-pub use self::arguments::Malformed;
 pub use self::attributes::{EntryOut, FileAttr, SetAttr, SetTime};
 pub use self::header::InHeader;
 pub(crate) use self::header::{IN_HEADER, OUT_HEADER, OutHeader};
 pub use self::init::{Capabilities, Offer, Wishes};
 pub(crate) use self::init::{InitIn, InitOut, VERSION};
 pub use self::listing::Listing;
-pub use self::operation::{Forgotten, IoctlFlags, OpenReply, Operation, WriteFlags, opcode};
+pub use self::operation::{ForgetCount, IoctlFlags, OpenReply, Operation, WriteFlags, opcode};
 pub(crate) use self::replies::{
     AttrOut, CopyFileRangeOut, CreateOut, EpochOut, InvalEntryOut, InvalInodeOut, IoctlOut,
     LseekOut, OpenOut, StatxOut, WriteOut, XattrOut,

@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-use super::arguments::{Arguments, Malformed};
+use super::arguments::{ArgumentError, Arguments};
 use super::attributes::{SetAttr, SetattrIn};
 
 /// The numbers of operations (`enum fuse_opcode`).
@@ -242,7 +242,7 @@ pub enum Operation<'a> {
 /// kernel forgets so many entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub struct Forgotten {
+pub struct ForgetCount {
     /// By the number that the kernel was given.
     pub nodeid: u64,
     /// How many entries it had been given.
@@ -319,7 +319,7 @@ arguments! {
 
 impl<'a> Operation<'a> {
     /// Of an operation's number and arguments.
-    pub(crate) fn of(number: u32, mut args: Arguments<'a>) -> Result<Operation<'a>, Malformed> {
+    pub(crate) fn of(number: u32, mut args: Arguments<'a>) -> Result<Operation<'a>, ArgumentError> {
         let args = &mut args;
         let handle = |flags: u32, fh| (flags & GETATTR_FH != 0).then_some(fh);
         Ok(match number {
@@ -470,17 +470,17 @@ impl<'a> Operation<'a> {
     }
 }
 
-impl Forgotten {
+impl ForgetCount {
     /// Of FORGET and BATCH_FORGET, which have no answer; `nodeid`: the request's.
     pub(crate) fn all(
         number: u32,
         nodeid: u64,
         mut args: Arguments<'_>,
-        forget: &mut dyn FnMut(Forgotten),
-    ) -> Result<(), Malformed> {
+        forget: &mut dyn FnMut(ForgetCount),
+    ) -> Result<(), ArgumentError> {
         if number == opcode::FORGET {
             let ForgetIn { nlookup } = args.structure()?;
-            forget(Forgotten { nodeid, nlookup });
+            forget(ForgetCount { nodeid, nlookup });
             return Ok(());
         }
         let BatchForgetIn { count, .. } = args.structure()?;
@@ -502,12 +502,12 @@ mod tests {
                 let bytes = vec![0; len];
                 // Neither may panic.
                 let _ = Operation::of(number, Arguments::contiguous(&bytes));
-                let _ = Forgotten::all(number, 1, Arguments::contiguous(&bytes), &mut |_| {});
+                let _ = ForgetCount::all(number, 1, Arguments::contiguous(&bytes), &mut |_| {});
             }
         }
         let whole: Vec<u8> = [7u64, 0].iter().flat_map(|n| n.to_ne_bytes()).collect();
         let write = Operation::of(opcode::WRITE, Arguments::contiguous(&whole));
-        assert!(matches!(write, Err(Malformed)), "a write without its size");
+        assert!(matches!(write, Err(ArgumentError)), "a write without its size");
         assert!(matches!(
             Operation::of(opcode::OPEN, Arguments::contiguous(&whole)),
             Ok(Operation::Open { flags: 7 })
@@ -520,10 +520,10 @@ mod tests {
             [u64::from(u32::MAX), 5, 1].iter().flat_map(|n| n.to_ne_bytes()).collect();
         let mut seen = Vec::new();
         let outcome =
-            Forgotten::all(opcode::BATCH_FORGET, 0, Arguments::contiguous(&batch), &mut |one| {
+            ForgetCount::all(opcode::BATCH_FORGET, 0, Arguments::contiguous(&batch), &mut |one| {
                 seen.push(one)
             });
-        assert_eq!(outcome, Err(Malformed));
-        assert_eq!(seen, [Forgotten { nodeid: 5, nlookup: 1 }]);
+        assert_eq!(outcome, Err(ArgumentError));
+        assert_eq!(seen, [ForgetCount { nodeid: 5, nlookup: 1 }]);
     }
 }

@@ -130,7 +130,7 @@ impl Answer for DeviceAnswer {
 }
 
 impl LateAnswer for DeviceAnswer {
-    fn send(&self, error: i32, parts: &[&[u8]]) {
+    fn send(self: Box<Self>, error: i32, parts: &[&[u8]]) {
         self.write(error, parts);
     }
 }

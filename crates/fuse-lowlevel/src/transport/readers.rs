@@ -57,12 +57,13 @@ pub(crate) fn serve<H: Handler>(
                 // Fewer of them answer, too.
                 Err(e) if number > 0 => {
                     tracing::warn!("{number} threads instead of {threads}: {e}");
+                    pool.active.fetch_sub(threads - number, Ordering::AcqRel);
                     break;
                 }
                 Err(e) => return Err(e),
             }
         }
-        if workers.len() > READERS_MIN {
+        if threads > READERS_MIN {
             pool.watch();
         }
         // A panic of a thread is one of the handler's, which lets none through.

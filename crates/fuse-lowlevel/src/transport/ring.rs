@@ -76,7 +76,8 @@ pub(crate) struct Rings {
 }
 
 struct Entry {
-    memory: EntryMemory,
+    /// `None`: who answers later has it.
+    memory: Option<EntryMemory>,
     vectors: Box<[libc::iovec; 2]>,
     queue: u16,
     commit_id: u64,
@@ -146,11 +147,15 @@ impl Rings {
         let wanted = config.threads.div_ceil(online.len().max(1)).max(THREADS_MIN);
         let may = (config.buffers / payload as u64) as usize;
         let offline = queues - online.len();
-        let per_queue = wanted.min(may.saturating_sub(offline) / online.len().max(1));
+        // Memory for processors that do not run is not touched, and so costs nothing.
+        let per_queue = wanted.min(may / online.len().max(1));
         if per_queue == 0 {
-            let least = (queues * payload) >> 20;
-            return Err(format!("its buffers need {least} MiB for {queues} processors"));
+            let (least, processors) = ((online.len() * payload) >> 20, online.len());
+            return Err(format!("its buffers need {least} MiB for {processors} processors"));
         }
+        // Once the kernel has been told, a queue without its thread would block all.
+        let threads = per_queue * online.len() + usize::from(offline > 0);
+        can_start(threads).map_err(|e| format!("it needs {threads} threads: {e}"))?;
         let mut rings = Rings { threads: Vec::new(), queues, payload };
         let failed = |e: io::Error| format!("it cannot be had: {e}");
         for processor in &online {
@@ -199,7 +204,8 @@ impl Rings {
 
     /// What they are.
     pub fn transport(&self) -> Transport {
-        let entries: usize = self.threads.iter().map(|thread| thread.entries.len()).sum();
+        let bound = self.threads.iter().filter(|thread| thread.processor.is_some());
+        let entries: usize = bound.map(|thread| thread.entries.len()).sum();
         let buffers = (entries * self.payload) as u64;
         Transport::Ring { queues: self.queues, entries, buffers }
     }
@@ -240,13 +246,30 @@ pub(crate) fn serve<H: Handler>(
     })
 }
 
+/// Whether so many threads can be had at the same time: they are tried.
+fn can_start(threads: usize) -> io::Result<()> {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    scope(|scope| {
+        let idle = || {
+            // Until all have been tried.
+            let _ = wait.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        };
+        let started = (0..threads)
+            .map(|_| Builder::new().name("fuse ring".into()).spawn_scoped(scope, idle).map(drop))
+            .collect();
+        drop(go);
+        started
+    })
+}
+
 impl Entry {
     fn new(queue: usize, payload: usize) -> io::Result<Entry> {
         let memory = EntryMemory::new(payload)?;
         let vectors = Box::new(memory.io_vectors());
         // The command has 16 bits for it.
         let queue = u16::try_from(queue).map_err(|_| io::ErrorKind::Unsupported)?;
-        Ok(Entry { memory, vectors, queue, commit_id: 0, unique: 0 })
+        Ok(Entry { memory: Some(memory), vectors, queue, commit_id: 0, unique: 0 })
     }
 }
 
@@ -301,28 +324,34 @@ impl RingThread {
     /// A request has come in an entry.
     fn request<H: Handler>(&mut self, index: usize, to: &Dispatcher<'_, H>) -> io::Result<()> {
         let Some(entry) = self.entries.get_mut(index) else { return Ok(()) };
-        let (headers, payload) = entry.memory.parts();
+        let Some(mut memory) = entry.memory.take() else { return Ok(()) };
+        let (headers, payload) = memory.parts();
         // OK to unwrap: the headers are longer.
         let (asked, _) = InHeader::read_from_prefix(&headers[..]).unwrap();
         let (in_out, _) = InOut::read_from_prefix(&headers[IN_OUT..]).unwrap();
         (entry.commit_id, entry.unique) = (in_out.commit_id, asked.unique);
         let len = (in_out.payload_sz as usize).min(payload.len());
-        let operation = &headers[OPERATION..IN_OUT];
-        let mut answer = RingAnswer { late: &self.late, index, buffer: &mut [], outcome: None };
-        let mut short = [0; SHORT];
+        let mut operation = [0; IN_OUT - OPERATION];
+        operation.copy_from_slice(&headers[OPERATION..IN_OUT]);
+        let (late, mut short) = (&self.late, [0; SHORT]);
+        let mut own;
         let outcome = if asked.opcode == opcode::WRITE {
-            answer.buffer = &mut short;
-            to.dispatch(&asked, Arguments::of_ring(operation, &payload[..len]), &mut answer);
-            let outcome = answer.outcome;
+            let arguments = Arguments::of_ring(&operation, &payload[..len]);
+            let room = AnswerRoom::Short(&mut short);
+            let outcome = answered(to, &asked, arguments, RingAnswer::new(late, index, room));
             payload[..SHORT].copy_from_slice(&short);
+            own = Some(memory);
             outcome
         } else {
             self.arguments.clear();
             self.arguments.extend_from_slice(&payload[..len]);
-            answer.buffer = payload;
-            to.dispatch(&asked, Arguments::of_ring(operation, &self.arguments), &mut answer);
-            answer.outcome
+            own = Some(memory);
+            let arguments = Arguments::of_ring(&operation, &self.arguments);
+            let room = AnswerRoom::Payload(&mut own);
+            answered(to, &asked, arguments, RingAnswer::new(late, index, room))
         };
+        // OK to index: it was just there.
+        self.entries[index].memory = own;
         match outcome {
             Some(Outcome::Sent { error, len }) => self.commit(index, error, len),
             Some(Outcome::Later) => self.owe(),
@@ -346,12 +375,14 @@ impl RingThread {
     fn answer_late(&mut self) -> io::Result<()> {
         let _ = rustix::io::read(&self.late.wake, &mut [0; 8]);
         let answers = std::mem::take(&mut *self.late.lock());
-        for LateMessage { index, error, data } in answers {
+        for LateMessage { index, error, len, memory, short } in answers {
             self.owed -= 1;
             let Some(entry) = self.entries.get_mut(index) else { continue };
-            let (_, payload) = entry.memory.parts();
-            payload[..data.len()].copy_from_slice(&data);
-            self.commit(index, error, data.len())?;
+            entry.memory = memory.or(entry.memory.take());
+            if let (Some(memory), false) = (&mut entry.memory, short.is_empty()) {
+                memory.parts().1[..short.len()].copy_from_slice(&short);
+            }
+            self.commit(index, error, len)?;
         }
         self.wait_for_late()
     }
@@ -380,7 +411,10 @@ impl RingThread {
     /// Gives the kernel an answer, whose data is in the payload, and the entry back.
     fn commit(&mut self, index: usize, error: i32, len: usize) -> io::Result<()> {
         let entry = &mut self.entries[index];
-        let (headers, _) = entry.memory.parts();
+        let Some(memory) = &mut entry.memory else {
+            return Err(io::Error::other("an answer without its memory"));
+        };
+        let (headers, _) = memory.parts();
         // OK to cast: it has fitted into the payload.
         let len = len as u32;
         let header = OutHeader { len: OUT_HEADER as u32 + len, error, unique: entry.unique };
@@ -428,35 +462,69 @@ enum Outcome {
     Later,
 }
 
+/// Has a request answered; what became of it.
+fn answered<H: Handler>(
+    to: &Dispatcher<'_, H>,
+    asked: &InHeader,
+    arguments: Arguments<'_>,
+    mut answer: RingAnswer<'_>,
+) -> Option<Outcome> {
+    to.dispatch(asked, arguments, &mut answer);
+    answer.outcome
+}
+
+/// Where an answer is put.
+enum AnswerRoom<'a> {
+    /// The payload has the request's data.
+    Short(&'a mut [u8; SHORT]),
+    /// The payload; who answers later takes it along.
+    Payload(&'a mut Option<EntryMemory>),
+}
+
 struct RingAnswer<'a> {
     late: &'a Arc<LateAnswers>,
     index: usize,
-    buffer: &'a mut [u8],
+    room: AnswerRoom<'a>,
     outcome: Option<Outcome>,
+}
+
+impl<'a> RingAnswer<'a> {
+    fn new(late: &'a Arc<LateAnswers>, index: usize, room: AnswerRoom<'a>) -> RingAnswer<'a> {
+        RingAnswer { late, index, room, outcome: None }
+    }
+}
+
+/// Puts an answer's parts one behind the other; the error number and the length to be sent.
+fn put(error: i32, parts: &[&[u8]], room: &mut [u8]) -> (i32, usize) {
+    let mut len = 0;
+    for part in parts {
+        let Some(place) = room.get_mut(len..len + part.len()) else {
+            tracing::error!("an answer is longer than its memory");
+            return (-Errno::IO.raw_os_error(), 0);
+        };
+        place.copy_from_slice(part);
+        len += part.len();
+    }
+    (error, len)
 }
 
 impl Answer for RingAnswer<'_> {
     fn send(&mut self, error: i32, parts: &[&[u8]]) {
-        let mut len = 0;
-        for part in parts {
-            let Some(room) = self.buffer.get_mut(len..len + part.len()) else {
-                tracing::error!("an answer is longer than its memory");
-                self.outcome = Some(Outcome::Sent { error: -Errno::IO.raw_os_error(), len: 0 });
-                return;
-            };
-            room.copy_from_slice(part);
-            len += part.len();
-        }
+        let (error, len) = match &mut self.room {
+            AnswerRoom::Short(short) => put(error, parts, &mut short[..]),
+            AnswerRoom::Payload(Some(memory)) => put(error, parts, memory.parts().1),
+            AnswerRoom::Payload(None) => (-Errno::IO.raw_os_error(), 0),
+        };
         self.outcome = Some(Outcome::Sent { error, len });
     }
 
     fn later(&mut self) -> Box<dyn LateAnswer> {
         self.outcome = Some(Outcome::Later);
-        Box::new(RingLateAnswer {
-            late: Arc::clone(self.late),
-            index: self.index,
-            room: self.buffer.len(),
-        })
+        let memory = match &mut self.room {
+            AnswerRoom::Short(_) => None,
+            AnswerRoom::Payload(memory) => memory.take(),
+        };
+        Box::new(RingLateAnswer { late: Arc::clone(self.late), index: self.index, memory })
     }
 }
 
@@ -469,7 +537,11 @@ struct LateAnswers {
 struct LateMessage {
     index: usize,
     error: i32,
-    data: Vec<u8>,
+    len: usize,
+    /// With the answer in it.
+    memory: Option<EntryMemory>,
+    /// The answer, if its thread has kept the memory.
+    short: Vec<u8>,
 }
 
 impl LateAnswers {
@@ -481,18 +553,23 @@ impl LateAnswers {
 struct RingLateAnswer {
     late: Arc<LateAnswers>,
     index: usize,
-    room: usize,
+    memory: Option<EntryMemory>,
 }
 
 impl LateAnswer for RingLateAnswer {
-    fn send(&self, error: i32, parts: &[&[u8]]) {
-        let (data, index) = (parts.concat(), self.index);
-        let fits = data.len() <= self.room;
-        let message = match fits {
-            true => LateMessage { index, error, data },
-            false => LateMessage { index, error: -Errno::IO.raw_os_error(), data: Vec::new() },
+    fn send(mut self: Box<Self>, error: i32, parts: &[&[u8]]) {
+        let mut short = Vec::new();
+        let (error, len) = match &mut self.memory {
+            Some(memory) => put(error, parts, memory.parts().1),
+            None => {
+                short.resize(SHORT, 0);
+                let (error, len) = put(error, parts, &mut short);
+                short.truncate(len);
+                (error, len)
+            }
         };
-        self.late.lock().push(message);
+        let (index, memory) = (self.index, self.memory);
+        self.late.lock().push(LateMessage { index, error, len, memory, short });
         // OK to ignore: it is full only if nobody has looked for very long, and somebody will.
         let _ = rustix::io::write(&self.late.wake, &1u64.to_ne_bytes());
     }

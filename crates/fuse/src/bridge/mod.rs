@@ -6,6 +6,7 @@ mod copied;
 mod held;
 mod inode_flags;
 mod ioctl;
+mod large_reads;
 mod listing;
 mod opened;
 mod privileges;
@@ -23,11 +24,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use steadfast_fuse_lowlevel::{Capabilities, Config, EntryOut, FileAttr, Offer, Session, Wishes};
+use steadfast_fuse_lowlevel::{
+    Capabilities, Config, EntryOut, FileAttr, Offer, Session, Transport, Wishes,
+};
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
 
 pub(crate) use self::attr::ROOT;
 use self::inode_flags::SYNCHRONOUS;
+use self::large_reads::ReadThreads;
 pub(crate) use self::opened::OpenInodes;
 use self::privileges::Capable;
 use self::writers::Writers;
@@ -66,6 +70,8 @@ pub(crate) struct Bridge {
     is_asked_before_writes: bool,
     /// For changes that the kernel does not see; set once it is mounted.
     kernel: Arc<OnceLock<Invalidator>>,
+    /// For long reads, over io_uring.
+    readers: Arc<OnceLock<ReadThreads>>,
     /// Inodes of which the kernel may have pages.
     pub(crate) opened: Arc<OpenInodes>,
 }
@@ -91,6 +97,7 @@ impl Bridge {
             writers: Arc::default(),
             is_asked_before_writes: false,
             kernel: Arc::default(),
+            readers: Arc::default(),
             opened: Arc::default(),
         }
     }
@@ -120,6 +127,15 @@ impl Bridge {
         let max_write = self.options.max_write.clamp(4096, 1 << 20).next_multiple_of(4096);
         let max_readahead = if self.options.read_ahead { u32::MAX } else { 0 };
         Wishes { capabilities, max_write, max_background: MAX_BACKGROUND, max_readahead }
+    }
+
+    /// The mount is gone.
+    fn ended(&self) {
+        // OK to ignore: nobody asks any more.
+        let _ = self.call("unmount", || {
+            self.fs.let_go_all();
+            Ok(())
+        });
     }
 
     /// Calls the file system; a panic in it becomes EIO and takes it down.
@@ -354,12 +370,19 @@ pub(crate) fn session(
     config: Config,
 ) -> std::io::Result<Session<Bridge>> {
     let (kernel, opened) = (Arc::clone(&bridge.kernel), Arc::clone(&bridge.opened));
+    let readers = Arc::clone(&bridge.readers);
     let session = Session::connect(connection, config, |offer| {
         let wishes = bridge.wishes(offer);
         (wishes, bridge)
     })?;
     // OK to ignore: it was empty.
     let _ = kernel.set(Invalidator::of(&session, &opened));
+    if matches!(session.transport(), Transport::Ring { .. })
+        && let Some(threads) = ReadThreads::start()
+    {
+        // OK to ignore, as above.
+        let _ = readers.set(threads);
+    }
     Ok(session)
 }
 

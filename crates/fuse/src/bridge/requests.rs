@@ -1,8 +1,10 @@
 //! The requests, one function each: arguments in, one call, reply out.
 
+use std::ops::Deref;
+
 use rustix::io::Errno;
 use steadfast_fuse_lowlevel::{
-    EntryOut, Forgotten, Handler, InHeader, IoctlFlags, Operation, Reply, SetAttr as Asked,
+    EntryOut, ForgetCount, Handler, InHeader, IoctlFlags, Operation, Reply, SetAttr as Asked,
     SetTime, StatfsOut, WriteFlags,
 };
 use steadfast_runtime::{OnBehalfOf, Requester, on_behalf_of};
@@ -11,17 +13,51 @@ use steadfast_vfs::{Attr, Fh, FsError, OpenFlags, RenameFlags, SetAttr};
 use super::caller::Caller;
 use super::copied::with_copy;
 use super::inode_flags::IMMUTABLE;
+use super::large_reads::LARGE;
 use super::replies::{node, reply_empty, reply_xattr};
 use super::{Answer, Bridge, NodeId, attr, name, ranges};
 
 /// Whoever records calls below learns whose they are.
-fn on_behalf(asked: &InHeader, write_back: bool) -> OnBehalfOf {
-    on_behalf_of(Requester { thread: asked.pid, write_back })
+fn on_behalf(of: &InHeader, write_back: bool) -> OnBehalfOf {
+    on_behalf_of(Requester { thread: of.pid, write_back })
+}
+
+/// A request: who asks, and whom.
+struct BridgeCall<'a> {
+    bridge: &'a Bridge,
+    asked: &'a InHeader,
+}
+
+impl Deref for BridgeCall<'_> {
+    type Target = Bridge;
+
+    fn deref(&self) -> &Bridge {
+        self.bridge
+    }
 }
 
 impl Handler for Bridge {
     fn handle(&self, asked: &InHeader, operation: Operation<'_>, reply: Reply<'_>) {
-        let here = NodeId(asked.nodeid);
+        BridgeCall { bridge: self, asked }.answer(operation, reply);
+    }
+
+    fn forget(&self, ForgetCount { nodeid, nlookup }: ForgetCount) {
+        // OK to ignore: it has no answer. A panic is seen by the next request.
+        let _ = self.call("forget", || {
+            self.forget_node(NodeId(nodeid), nlookup);
+            Ok(())
+        });
+    }
+}
+
+impl BridgeCall<'_> {
+    /// The inode that it is about.
+    fn here(&self) -> NodeId {
+        NodeId(self.asked.nodeid)
+    }
+
+    fn answer(&self, operation: Operation<'_>, reply: Reply<'_>) {
+        let (asked, here) = (self.asked, self.here());
         let write_back = matches!(
             operation,
             Operation::Write { write_flags, .. } if write_flags.contains(WriteFlags::CACHE)
@@ -31,31 +67,31 @@ impl Handler for Bridge {
             Operation::Lookup { name } => self.lookup(here, name, reply),
             Operation::Getattr { fh } => self.getattr(here, fh.map(Fh), reply),
             Operation::Statx { fh } => self.statx(here, fh.map(Fh), reply),
-            Operation::Setattr(set) => self.setattr(asked, set, reply),
+            Operation::Setattr(set) => self.setattr(set, reply),
             Operation::Readlink => self.readlink(here, reply),
-            Operation::Symlink { name, target } => self.symlink(asked, name, target, reply),
+            Operation::Symlink { name, target } => self.symlink(name, target, reply),
             Operation::Mknod { name, mode, umask, rdev } => {
-                self.mknod(asked, name, (mode, umask), rdev, reply);
+                self.mknod(name, (mode, umask), rdev, reply);
             }
-            Operation::Mkdir { name, mode, umask } => self.mkdir(asked, name, (mode, umask), reply),
+            Operation::Mkdir { name, mode, umask } => self.mkdir(name, (mode, umask), reply),
             Operation::Unlink { name } => self.unlink(here, name, reply),
             Operation::Rmdir { name } => self.rmdir(here, name, reply),
             Operation::Rename { name, to_dir, to_name, flags } => {
                 self.rename((here, name), (NodeId(to_dir), to_name), flags, reply);
             }
             Operation::Link { from, name } => self.link(NodeId(from), here, name, reply),
-            Operation::Open { flags } => self.open(asked, flags, reply),
+            Operation::Open { flags } => self.open(flags, reply),
             Operation::Create { name, flags, mode, umask } => {
-                self.create(asked, name, flags, (mode, umask), reply);
+                self.create(name, flags, (mode, umask), reply);
             }
             Operation::Tmpfile { flags, mode, umask } => {
-                self.tmpfile(asked, flags, (mode, umask), reply);
+                self.tmpfile(flags, (mode, umask), reply);
             }
             Operation::Read { fh, offset, size, flags } => {
-                self.read(Fh(fh), offset, size, flags, reply);
+                self.read((Fh(fh), offset), size, flags, reply);
             }
             Operation::Write { fh, offset, data, write_flags, flags } => {
-                self.write(asked, (Fh(fh), offset), data, (write_flags, flags), reply);
+                self.write((Fh(fh), offset), data, (write_flags, flags), reply);
             }
             // Asked only where close(2) promises something; fsync reports errors of write-back.
             Operation::Flush { fh } => {
@@ -82,7 +118,7 @@ impl Handler for Bridge {
             Operation::Statfs => self.statfs(reply),
             Operation::Setxattr { name, value, flags } => {
                 let done = self.call("setxattr", || {
-                    let caller = Caller::of(asked);
+                    let caller = Caller::of(self.asked);
                     self.set_attribute(self.ino(here), name, value, flags, caller)
                 });
                 reply_empty(done, reply);
@@ -92,7 +128,7 @@ impl Handler for Bridge {
                 reply_xattr(done, size, reply);
             }
             Operation::Listxattr { size } => {
-                let caller = || Caller::of(asked);
+                let caller = || Caller::of(self.asked);
                 let names = || self.attribute_names(self.ino(here), caller);
                 reply_xattr(self.call("listxattr", names), size, reply);
             }
@@ -101,15 +137,15 @@ impl Handler for Bridge {
                 reply_empty(self.call("removexattr", removed), reply);
             }
             Operation::Ioctl { command, flags, data, out_size } => {
-                self.ioctl(asked, (command, flags), data, out_size, reply);
+                self.ioctl((command, flags), data, out_size, reply);
             }
             Operation::Fallocate { fh, offset, length, mode } => {
-                self.fallocate(asked, Fh(fh), (offset, length), mode, reply);
+                self.fallocate(Fh(fh), (offset, length), mode, reply);
             }
             Operation::Lseek { fh, offset, whence } => self.lseek(Fh(fh), offset, whence, reply),
             Operation::CopyFileRange { from, from_offset, to_node, to, to_offset, len, wide } => {
                 let (from, to) = ((Fh(from), from_offset), (Fh(to), to_offset));
-                match self.copy_file_range(asked, from, (NodeId(to_node), to), len) {
+                match self.copy_file_range(from, (NodeId(to_node), to), len) {
                     Ok(copied) if wide => reply.copied(copied.into()),
                     Ok(copied) => reply.written(copied),
                     Err(e) => reply.error(e),
@@ -121,25 +157,6 @@ impl Handler for Bridge {
             Operation::Poll | Operation::Bmap | Operation::Access => reply.error(Errno::NOSYS),
             Operation::Unknown => reply.error(Errno::NOSYS),
         }
-    }
-
-    fn forget(&self, Forgotten { nodeid, nlookup }: Forgotten) {
-        // OK to ignore: it has no answer. A panic is seen by the next request.
-        let _ = self.call("forget", || {
-            self.forget_node(NodeId(nodeid), nlookup);
-            Ok(())
-        });
-    }
-}
-
-impl Bridge {
-    /// The mount is gone.
-    pub(crate) fn ended(&self) {
-        // OK to ignore: nobody asks any more.
-        let _ = self.call("unmount", || {
-            self.fs.let_go_all();
-            Ok(())
-        });
     }
 
     fn lookup(&self, parent: NodeId, child: &[u8], reply: Reply<'_>) {
@@ -178,8 +195,8 @@ impl Bridge {
         }
     }
 
-    fn setattr(&self, asked: &InHeader, wanted: Asked, reply: Reply<'_>) {
-        let node = NodeId(asked.nodeid);
+    fn setattr(&self, wanted: Asked, reply: Reply<'_>) {
+        let node = self.here();
         let Asked { mode, uid, gid, size, atime, mtime, ctime, fh } = wanted;
         // With an open file the kernel sends times only before an fsync, a close and the like:
         // those of the writes that it has kept. utimensat(2) comes without one.
@@ -206,7 +223,7 @@ impl Bridge {
             mtime: mtime.map(attr::set_time),
             written_back,
         };
-        let caller = Caller::of(asked);
+        let caller = Caller::of(self.asked);
         let change = || {
             let changed = self.change_attributes(self.ino(node), set, caller)?;
             // The kernel keeps them and answers stat(2) from them: the file system is to know that
@@ -224,25 +241,18 @@ impl Bridge {
         }
     }
 
-    fn mknod(
-        &self,
-        asked: &InHeader,
-        child: &[u8],
-        (mode, umask): (u32, u32),
-        rdev: u32,
-        reply: Reply<'_>,
-    ) {
-        let parent = NodeId(asked.nodeid);
+    fn mknod(&self, child: &[u8], (mode, umask): (u32, u32), rdev: u32, reply: Reply<'_>) {
+        let parent = self.here();
         let done = self.change_names("mknod", &[(parent, child)], || {
             let kind = attr::kind_of_mode(mode).ok_or(FsError::Invalid { what: "file type" })?;
-            let (dir, node) = (self.ino(parent), node(asked, mode, umask));
+            let (dir, node) = (self.ino(parent), node(self.asked, mode, umask));
             self.held(self.fs.mknod(dir, name(child)?, (kind, attr::decode_device(rdev)), node)?)
         });
         self.reply_entry(done, reply);
     }
 
-    fn mkdir(&self, asked: &InHeader, child: &[u8], (mode, umask): (u32, u32), reply: Reply<'_>) {
-        let (parent, node) = (NodeId(asked.nodeid), node(asked, mode, umask));
+    fn mkdir(&self, child: &[u8], (mode, umask): (u32, u32), reply: Reply<'_>) {
+        let (parent, node) = (self.here(), node(self.asked, mode, umask));
         let done = self.change_names("mkdir", &[(parent, child)], || {
             self.held(self.fs.mkdir(self.ino(parent), name(child)?, node)?)
         });
@@ -263,10 +273,10 @@ impl Bridge {
         reply_empty(done, reply);
     }
 
-    fn symlink(&self, asked: &InHeader, child: &[u8], target: &[u8], reply: Reply<'_>) {
-        let parent = NodeId(asked.nodeid);
+    fn symlink(&self, child: &[u8], target: &[u8], reply: Reply<'_>) {
+        let parent = self.here();
         let done = self.change_names("symlink", &[(parent, child)], || {
-            let (dir, node) = (self.ino(parent), node(asked, 0o777, 0));
+            let (dir, node) = (self.ino(parent), node(self.asked, 0o777, 0));
             self.held(self.fs.symlink(dir, name(child)?, target, node)?)
         });
         self.reply_entry(done, reply);
@@ -299,8 +309,8 @@ impl Bridge {
         self.reply_entry(done, reply);
     }
 
-    fn open(&self, asked: &InHeader, raw: i32, reply: Reply<'_>) {
-        let node = NodeId(asked.nodeid);
+    fn open(&self, raw: i32, reply: Reply<'_>) {
+        let node = self.here();
         let flags = attr::open_flags(raw);
         let opened = self.change("open", node, || {
             let ino = self.ino(node);
@@ -309,7 +319,7 @@ impl Bridge {
             }
             let fh = self.open_file(ino, flags, attr::appends(raw))?;
             if flags.contains(OpenFlags::TRUNCATE) {
-                self.before_change(ino, Caller::of(asked))?;
+                self.before_change(ino, Caller::of(self.asked))?;
             }
             Ok(fh)
         });
@@ -322,17 +332,10 @@ impl Bridge {
         }
     }
 
-    fn create(
-        &self,
-        asked: &InHeader,
-        child: &[u8],
-        raw: i32,
-        (mode, umask): (u32, u32),
-        reply: Reply<'_>,
-    ) {
-        let parent = NodeId(asked.nodeid);
+    fn create(&self, child: &[u8], raw: i32, (mode, umask): (u32, u32), reply: Reply<'_>) {
+        let parent = self.here();
         let made = self.change_names("create", &[(parent, child)], || {
-            let node = node(asked, mode, umask);
+            let node = node(self.asked, mode, umask);
             let (made, fh) = self.create_file(self.ino(parent), name(child)?, node, raw)?;
             let held = self.held(made).inspect_err(|_| self.close_unknown(fh))?;
             Ok((held, fh))
@@ -341,12 +344,12 @@ impl Bridge {
     }
 
     /// A file without a name (O_TMPFILE).
-    fn tmpfile(&self, asked: &InHeader, raw: i32, (mode, umask): (u32, u32), reply: Reply<'_>) {
-        let parent = NodeId(asked.nodeid);
+    fn tmpfile(&self, raw: i32, (mode, umask): (u32, u32), reply: Reply<'_>) {
+        let parent = self.here();
         let made = self.call("tmpfile", || {
             let flags = attr::open_flags(raw);
             let how = self.readable(flags - OpenFlags::TRUNCATE) | OpenFlags::CALLER_CACHES;
-            let node = node(asked, mode, umask);
+            let node = node(self.asked, mode, umask);
             let (made, fh) = self.fs.tmpfile(self.ino(parent), node, how)?;
             self.note_open(fh, made.ino, flags);
             let held = self.held(made).inspect_err(|_| self.close_unknown(fh))?;
@@ -367,9 +370,22 @@ impl Bridge {
         }
     }
 
-    fn read(&self, fh: Fh, offset: u64, size: u32, flags: i32, reply: Reply<'_>) {
+    fn read(&self, (fh, offset): (Fh, u64), size: u32, flags: i32, reply: Reply<'_>) {
         let direct = OpenFlags::from_raw(flags).contains(OpenFlags::DIRECT);
-        match self.call("read", || self.fs.read_as(fh, offset, size as usize, direct)) {
+        let read = move |bridge: &Bridge| {
+            bridge.call("read", || bridge.fs.read_as(fh, offset, size as usize, direct))
+        };
+        if let Some(threads) = self.readers.get().filter(|_| size >= LARGE && !direct) {
+            let (bridge, asked, reply) = (self.bridge.clone(), *self.asked, reply.later());
+            return threads.run(Box::new(move || {
+                let _asked = on_behalf(&asked, false);
+                match read(&bridge) {
+                    Ok(data) => reply.data(&data),
+                    Err(e) => reply.error(e),
+                }
+            }));
+        }
+        match read(self.bridge) {
             Ok(data) => reply.data(&data),
             Err(e) => reply.error(e),
         }
@@ -377,16 +393,15 @@ impl Bridge {
 
     fn write(
         &self,
-        asked: &InHeader,
         (fh, offset): (Fh, u64),
         data: &[u8],
         (write_flags, flags): (WriteFlags, i32),
         reply: Reply<'_>,
     ) {
-        let node = NodeId(asked.nodeid);
+        let node = self.here();
         let done = self.change("write", node, || {
             let loses = write_flags.contains(WriteFlags::KILL_SUIDGID);
-            self.before_write(self.ino(node), loses.then(|| Caller::of(asked)))?;
+            self.before_write(self.ino(node), loses.then(|| Caller::of(self.asked)))?;
             let how = self.with_sync(self.synced_after.how(fh, flags, write_flags));
             with_copy(data, |data| self.fs.write_as(fh, offset, data, how))
         });
@@ -420,13 +435,12 @@ impl Bridge {
 
     fn ioctl(
         &self,
-        asked: &InHeader,
         (command, flags): (u32, IoctlFlags),
         data: &[u8],
         out_size: u32,
         reply: Reply<'_>,
     ) {
-        let (here, caller) = (NodeId(asked.nodeid), Caller::of(asked));
+        let (here, caller) = (self.here(), Caller::of(self.asked));
         let node = self.ino(here);
         let answer = move |bridge: &Bridge, data: &[u8]| {
             let work = || bridge.control(node, caller, command, flags, data);
@@ -437,25 +451,18 @@ impl Bridge {
         if self.ends_writing(node, command, flags, data) {
             self.once_written_out(here, data, answer, reply.later());
         } else {
-            match answer(self, data) {
+            match answer(self.bridge, data) {
                 Ok(data) => reply.ioctl(&data),
                 Err(e) => reply.error(e),
             }
         }
     }
 
-    fn fallocate(
-        &self,
-        asked: &InHeader,
-        fh: Fh,
-        (offset, length): (u64, u64),
-        mode: i32,
-        reply: Reply<'_>,
-    ) {
-        let node = NodeId(asked.nodeid);
+    fn fallocate(&self, fh: Fh, (offset, length): (u64, u64), mode: i32, reply: Reply<'_>) {
+        let node = self.here();
         let done = self.change("fallocate", node, || {
             let what = ranges::allocation(mode)?;
-            self.before_change(self.ino(node), Caller::of(asked))?;
+            self.before_change(self.ino(node), Caller::of(self.asked))?;
             self.fs.fallocate(fh, what, offset, length)
         });
         if let Err(e) = &done {
@@ -482,12 +489,11 @@ impl Bridge {
 
     fn copy_file_range(
         &self,
-        asked: &InHeader,
         from: (Fh, u64),
         (to_node, to): (NodeId, (Fh, u64)),
         len: u64,
     ) -> Answer<u32> {
-        let copy = || self.copy(from, to, self.ino(to_node), len, Caller::of(asked));
+        let copy = || self.copy(from, to, self.ino(to_node), len, Caller::of(self.asked));
         self.change("copy", to_node, copy)
     }
 }

@@ -145,6 +145,7 @@ fn versions(kept: &StoredResults<'_>) -> String {
         let own = |what: &str| format!("{what}, gallery/{}", program.folder);
         all.extend(from.go.then(|| own("Go")));
         all.extend(from.cargo.then(|| own("cargo")));
+        all.extend(from.from.clone());
         let cells = [&program.name, &text(&result["version"]), &all.join("; ")];
         rows.push_str(&row(&[cells[0], cells[1], cells[2], &text(&result["day"])]));
     }

@@ -1,5 +1,5 @@
-// The driver of Badger, with small tables and logs, so that there are flushes and they fit the disk.
-// `driver write sync|nosync KEPT` prints what it has committed, `driver read ...` what is left.
+// The driver of Badger, with small tables and logs, so that there are flushes, and they fit the
+// disk. `driver write sync|nosync KEPT` prints what it has committed, `driver read ...` what is left.
 package main
 
 import (
@@ -22,7 +22,8 @@ func main() {
 		work = read
 	}
 	options := badger.DefaultOptions("db").WithSyncWrites(os.Args[2] == "sync").WithLogger(nil)
-	options = options.WithMemTableSize(64 << 10).WithValueLogFileSize(1 << 20).WithValueThreshold(8 << 10)
+	options = options.WithMemTableSize(64 << 10).WithValueThreshold(8 << 10)
+	options = options.WithValueLogFileSize(1 << 20)
 	db, err := badger.Open(options)
 	if err == nil {
 		err = work(db)

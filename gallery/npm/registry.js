@@ -1,5 +1,5 @@
-// A registry with the packages of a folder: `node registry.js FOLDER` serves demo-VERSION.tgz at the
-// port 4873 and prints a line when it does. (Addresses are in npm's cache: the port is always this.)
+// A registry with the packages of a folder: `node registry.js FOLDER` serves demo-VERSION.tgz at
+// the port 4873 and prints a line when it does. (Addresses are in npm's cache, so there is one port.)
 const crypto = require("crypto");
 const fs = require("fs");
 const http = require("http");

@@ -65,6 +65,9 @@ pub struct ProgramSetting {
     #[serde(default)]
     pub is_default: bool,
     pub arguments: String,
+    /// More options of `steadfast crash run`, for this one.
+    #[serde(default)]
+    pub options: Vec<String>,
     /// What its documents promise after a power cut.
     pub promise: String,
     /// Where they do.

@@ -68,7 +68,7 @@ fn crash_run(
     let mut command = place.command(steadfast);
     command.args(["crash", "run", "--json", "--budget", BUDGET[usize::from(is_control)]]);
     command.arg("--record").arg(recording(arguments, is_control));
-    command.args(&program.options);
+    command.args(program.options.iter().chain(&setting.options));
     if let Some(setup) = &program.setup {
         command.arg("--setup").arg(with(setup));
     }

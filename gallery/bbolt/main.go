@@ -1,5 +1,5 @@
 // The driver of bbolt: each record is a transaction, which also writes an older record anew.
-// `driver write sync|nosync KEPT` prints what it has committed, `driver read ...` what is left.
+// `driver write` prints what it has committed, `driver read` what is left.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	if os.Args[1] == "read" {
 		work = read
 	}
-	db, err := bolt.Open("db", 0o600, &bolt.Options{NoSync: os.Args[2] == "nosync"})
+	db, err := bolt.Open("db", 0o600, nil)
 	if err == nil {
 		err = work(db)
 	}

@@ -1,5 +1,5 @@
 // The driver of Pebble, with a small memtable, so that there are flushes and compactions.
-// `driver write sync|nosync KEPT` prints what it has written, `driver read ...` what is left.
+// `driver write` prints what it has written, `driver read` what is left.
 package main
 
 import (
@@ -41,12 +41,8 @@ func main() {
 }
 
 func write(db *pebble.DB) error {
-	how := pebble.Sync
-	if os.Args[2] == "nosync" {
-		how = pebble.NoSync
-	}
 	for n := 1; n <= count; n++ {
-		if err := db.Set([]byte(fmt.Sprintf("%04d", n)), value(n), how); err != nil {
+		if err := db.Set([]byte(fmt.Sprintf("%04d", n)), value(n), pebble.Sync); err != nil {
 			return err
 		}
 		fmt.Println(n)

@@ -16,6 +16,9 @@ pub struct ProgramPlace {
     pub folder: PathBuf,
     /// The library whose syncs do nothing.
     pub without_sync: PathBuf,
+    /// Where the interpreter of Python is, if not on the path: what is there can be a script that
+    /// looks for it, which takes longer than most judges.
+    python: Option<PathBuf>,
 }
 
 impl ProgramPlace {
@@ -24,8 +27,9 @@ impl ProgramPlace {
         let mut command = Command::new(program);
         let path = std::env::var("PATH").unwrap_or_default();
         let bin = self.folder.join("bin");
-        let system = "/usr/local/sbin:/usr/sbin:/sbin";
-        command.env("PATH", format!("{}:{path}:{system}", bin.display()));
+        let python = self.python.as_ref().map(|folder| format!("{}:", folder.display()));
+        let (python, system) = (python.unwrap_or_default(), "/usr/local/sbin:/usr/sbin:/sbin");
+        command.env("PATH", format!("{}:{python}{path}:{system}", bin.display()));
         let shared = self.scripts.parent().unwrap_or(&self.scripts);
         let python = self.folder.join("python");
         command.env("PYTHONPATH", format!("{}:{}", python.display(), shared.display()));
@@ -46,10 +50,11 @@ impl ProgramPlace {
 /// Installs what is missing.
 pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<ProgramPlace> {
     let gallery = root.join("target/gallery");
-    let place = ProgramPlace {
+    let mut place = ProgramPlace {
         scripts: root.join(super::FOLDER).join(&program.folder),
         folder: gallery.join(&program.folder),
         without_sync: gallery.join("without_sync.so"),
+        python: None,
     };
     std::fs::create_dir_all(place.folder.join("bin"))
         .with_context(|| place.folder.display().to_string())?;
@@ -60,6 +65,7 @@ pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<ProgramP
     needed.extend((!from.npm.is_empty()).then_some(("npm", "npm")));
     needed.extend(from.go.then_some(("go", "golang-go")));
     ensure!(packages::install_these(&needed)?, "a package is missing");
+    place.python = interpreter()?;
     let source = root.join(super::FOLDER).join("without_sync.c");
     let mut cc = Command::new("cc");
     cc.args(["-Wall", "-Werror", "-O2", "-shared", "-fPIC", "-o"]).arg(&place.without_sync);
@@ -89,6 +95,18 @@ pub fn install(root: &Path, program: &GalleryProgram) -> anyhow::Result<ProgramP
         std::fs::copy(&built, &driver).with_context(|| built.display().to_string())?;
     }
     Ok(place)
+}
+
+/// The folder of Python's interpreter, if it is not on the path.
+fn interpreter() -> anyhow::Result<Option<PathBuf>> {
+    let mut python = Command::new("python3");
+    let out =
+        python.args(["-c", "import sys; print(sys.executable)"]).output().context("python3")?;
+    let program = String::from_utf8_lossy(&out.stdout).into_owned();
+    let folder = Path::new(program.trim()).parent().filter(|folder| folder.is_dir());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_on_path = |folder: &&Path| std::env::split_paths(&path).any(|of| of == *folder);
+    Ok(folder.filter(|folder| !is_on_path(folder)).map(Path::to_owned))
 }
 
 /// Whether these packages are not what is installed; notes that they are.

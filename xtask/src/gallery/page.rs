@@ -103,13 +103,14 @@ which promise it breaks |
         let disk = (&run["findings"], "on the recorded disk");
         for (list, place) in [disk, (&run["by_calls"]["findings"], "by POSIX alone")] {
             for finding in list.as_array().into_iter().flatten() {
-                let what = text(&finding["what"]);
-                let what = what.strip_prefix("the judge ended with status 1: ").unwrap_or(&what);
+                // What is wrong for the same reason is one finding.
+                let also = finding["also"].as_array().into_iter().flatten();
+                let seen = [&finding["what"]].into_iter().chain(also).map(seen);
                 rows.push_str(&row(&[
                     name.clone(),
                     place.to_owned(),
                     number(&finding["states"]),
-                    what.to_owned(),
+                    seen.collect::<Vec<_>>().join("; or "),
                     models(finding),
                     note.take().unwrap_or_default().trim().to_owned(),
                 ]));
@@ -117,6 +118,12 @@ which promise it breaks |
         }
     }
     rows
+}
+
+/// What a judge has said.
+fn seen(what: &Value) -> String {
+    let what = text(what);
+    what.strip_prefix("the judge ended with status 1: ").unwrap_or(&what).to_owned()
 }
 
 /// The models of file systems under which something can happen, of what was found by the calls.
@@ -145,6 +152,7 @@ fn versions(kept: &StoredResults<'_>) -> String {
         let own = |what: &str| format!("{what}, gallery/{}", program.folder);
         all.extend(from.go.then(|| own("Go")));
         all.extend(from.cargo.then(|| own("cargo")));
+        all.extend(from.from.clone());
         let cells = [&program.name, &text(&result["version"]), &all.join("; ")];
         rows.push_str(&row(&[cells[0], cells[1], cells[2], &text(&result["day"])]));
     }
@@ -204,9 +212,19 @@ fn of(report: &Value) -> String {
     format!("{} of {}", number(&report["bad_states"]), number(&report["states"]))
 }
 
+/// A word without the folder that a judge had for its tree, which is another one each time.
+fn without_tree(word: &str) -> String {
+    const TREE: &str = "/tree/";
+    match (word.find("/tmp/steadfast-"), word.find(TREE)) {
+        (Some(from), Some(to)) if from < to => word[..from].to_owned() + &word[to + TREE.len()..],
+        _ => word.to_owned(),
+    }
+}
+
 /// Text of others in a cell: on one line, and not taken for Markdown.
 fn text(of: &Value) -> String {
-    let text = of.as_str().unwrap_or("not run").split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = of.as_str().unwrap_or("not run").split_whitespace().map(without_tree);
+    let text = words.collect::<Vec<_>>().join(" ");
     text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*")
 }
 
@@ -226,7 +244,7 @@ mod tests {
 
     fn report(bad: u64, alone: u64) -> Value {
         let alone = json!({ "model": "posix", "states": 9, "bad_states": alone });
-        let what = json!({ "states": bad, "what": "a | b\nc" });
+        let what = json!({ "states": bad, "what": "a | b\nc", "also": ["d"] });
         let by_calls = json!({ "reports": [alone], "findings": [] });
         let (cuts, not) = (4, json!({ "instants": 1 }));
         json!({
@@ -259,8 +277,9 @@ mod tests {
         let kept = vec![(&program, result(&report(2, 0), &report(3, 1)))];
         let row = "| A | b | [all is kept](https://a) | 4 | 7+ | **2** | 3 of 7 | 9 | 0 | 1 of 9 |";
         assert_eq!(show("settings", &kept).unwrap().lines().nth(2), Some(row));
-        let row = "| A, b | on the recorded disk | 2 | a \\| b c | - |  |";
+        let row = "| A, b | on the recorded disk | 2 | a \\| b c; or d | - |  |";
         assert_eq!(show("findings", &kept).unwrap().lines().nth(2), Some(row));
+        assert_eq!(text(&json!("no \"/tmp/steadfast-mount-a/7-b/tree/db\"")), "no \"db\"");
         assert!(show("versions", &kept).unwrap().contains("| A | not run |  | not run |"));
         assert!(show("x", &kept).is_err());
         let zeros = vec![(&program, result(&report(0, 0), &report(1, 0)))];

@@ -51,6 +51,8 @@ pub struct Sources {
     /// The folder is a package of Rust with the program `driver`.
     #[serde(default)]
     pub cargo: bool,
+    /// It is there already, of this.
+    pub from: Option<String>,
 }
 
 /// A way to use a program, and what it promises then.
@@ -63,12 +65,15 @@ pub struct ProgramSetting {
     #[serde(default)]
     pub is_default: bool,
     pub arguments: String,
+    /// More options of `steadfast crash run`, for this one.
+    #[serde(default)]
+    pub options: Vec<String>,
     /// What its documents promise after a power cut.
     pub promise: String,
     /// Where they do.
     pub reference: String,
-    /// Arguments of the control, for programs that take no preloaded library: the program's own
-    /// way not to sync.
+    /// Arguments of the control, where the promise rests on more than syncs: it does without that,
+    /// too.
     pub control: Option<String>,
     /// What is to be said of what was found, and which promise it breaks.
     pub note: Option<String>,

@@ -63,21 +63,22 @@ fn crash_run(
     is_control: bool,
 ) -> anyhow::Result<Value> {
     let own = setting.control.as_ref().filter(|_| is_control);
-    let with = |command: &str, arguments: &str| format!("{command} {arguments}").trim().to_owned();
+    let arguments = own.unwrap_or(&setting.arguments);
+    let with = |command: &str| format!("{command} {arguments}").trim().to_owned();
     let mut command = place.command(steadfast);
     command.args(["crash", "run", "--json", "--budget", BUDGET[usize::from(is_control)]]);
-    command.arg("--record").arg(recording(&setting.arguments, is_control));
-    command.args(&program.options);
+    command.arg("--record").arg(recording(arguments, is_control));
+    command.args(program.options.iter().chain(&setting.options));
     if let Some(setup) = &program.setup {
-        command.arg("--setup").arg(with(setup, &setting.arguments));
+        command.arg("--setup").arg(with(setup));
     }
-    command.arg("--judge").arg(with(&program.judge, &setting.arguments)).arg("--");
-    if is_control && own.is_none() {
+    command.arg("--judge").arg(with(&program.judge)).arg("--");
+    if is_control {
         let mut preload = std::ffi::OsString::from("LD_PRELOAD=");
         preload.push(&place.without_sync);
         command.arg("env").arg(preload);
     }
-    command.args(["sh", "-c"]).arg(with(&program.run, own.unwrap_or(&setting.arguments)));
+    command.args(["sh", "-c"]).arg(with(&program.run));
     let mut timed = place.command("timeout");
     timed.args(["--kill-after=20", &LIMIT.as_secs().to_string()]).arg(command.get_program());
     let out = timed.args(command.get_args()).output().context("timeout")?;

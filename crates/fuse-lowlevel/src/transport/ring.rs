@@ -353,8 +353,8 @@ impl RingThread {
         // OK to index: it was just there.
         self.entries[index].memory = own;
         match outcome {
-            Some(Outcome::Sent { error, len }) => self.commit(index, error, len),
-            Some(Outcome::Later) => self.owe(),
+            Some(RequestEnd::Sent { error, len }) => self.commit(index, error, len),
+            Some(RequestEnd::Later) => self.owe(),
             // Of these nothing is waited for, and none comes over a ring.
             None => self.commit(index, -Errno::IO.raw_os_error(), 0),
         }
@@ -457,7 +457,7 @@ impl RingThread {
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy)]
-enum Outcome {
+enum RequestEnd {
     Sent { error: i32, len: usize },
     Later,
 }
@@ -468,7 +468,7 @@ fn answered<H: Handler>(
     asked: &InHeader,
     arguments: Arguments<'_>,
     mut answer: RingAnswer<'_>,
-) -> Option<Outcome> {
+) -> Option<RequestEnd> {
     to.dispatch(asked, arguments, &mut answer);
     answer.outcome
 }
@@ -485,7 +485,7 @@ struct RingAnswer<'a> {
     late: &'a Arc<LateAnswers>,
     index: usize,
     room: AnswerRoom<'a>,
-    outcome: Option<Outcome>,
+    outcome: Option<RequestEnd>,
 }
 
 impl<'a> RingAnswer<'a> {
@@ -515,11 +515,11 @@ impl Answer for RingAnswer<'_> {
             AnswerRoom::Payload(Some(memory)) => put(error, parts, memory.parts().1),
             AnswerRoom::Payload(None) => (-Errno::IO.raw_os_error(), 0),
         };
-        self.outcome = Some(Outcome::Sent { error, len });
+        self.outcome = Some(RequestEnd::Sent { error, len });
     }
 
     fn later(&mut self) -> Box<dyn LateAnswer> {
-        self.outcome = Some(Outcome::Later);
+        self.outcome = Some(RequestEnd::Later);
         let memory = match &mut self.room {
             AnswerRoom::Short(_) => None,
             AnswerRoom::Payload(memory) => memory.take(),

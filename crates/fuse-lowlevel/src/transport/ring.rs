@@ -15,7 +15,7 @@ use io_uring::{IoUring, cqueue, opcode as sqe, squeue, types};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::device::Device;
@@ -40,6 +40,10 @@ const SUBMISSIONS: u32 = 64;
 const THREADS_MIN: usize = 2;
 /// Room for the answer to a write, whose data is in the payload meanwhile.
 const SHORT: usize = 64;
+/// What the threads are to the scheduler (setpriority(2)). A caller that is preempted as soon as its
+/// request is there has not gone to sleep, and so is not woken on another processor: measured,
+/// creates take a third of the time, if caller and daemon are of one scheduler group.
+const NICE: i32 = -5;
 /// Marks the completion that says: an answer that comes later has come.
 const WAKE: u64 = u64::MAX;
 
@@ -309,6 +313,8 @@ impl RingThread {
         if let Err(e) = sched_setaffinity(None, &set) {
             tracing::debug!("a thread is not bound to processor {processor}: {e}");
         }
+        // OK to ignore: only root may.
+        let _ = rustix::process::setpriority_process(Some(gettid()), NICE);
     }
 
     /// An entry is the kernel's no more.

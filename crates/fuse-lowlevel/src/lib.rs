@@ -35,3 +35,7 @@ pub use protocol::{
 pub use reply::{LateReply, Reply};
 pub use session::{Access, Config, Handler, Session};
 pub use transport::{Transport, TransportChoice};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

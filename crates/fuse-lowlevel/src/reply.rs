@@ -14,6 +14,8 @@ use crate::protocol::{
 pub(crate) trait Answer {
     /// Sends it: an error number (0: none), and what follows its header, in parts.
     fn send(&mut self, error: i32, parts: &[&[u8]]);
+    /// Whether one that comes later needs no further memory.
+    fn has_room_for_later(&self) -> bool;
     /// For an answer that comes later, from another thread.
     fn later(&mut self) -> Box<dyn LateAnswer>;
 }
@@ -114,6 +116,11 @@ impl<'a> Reply<'a> {
     pub fn ioctl(self, data: &[u8]) {
         let head = IoctlOut { result: 0, flags: 0, in_iovs: 0, out_iovs: 0 };
         self.send(0, &[head.as_bytes(), data]);
+    }
+
+    /// Whether an answer [`later`](Self::later) takes no more memory than is set aside.
+    pub fn has_room_for_later(&self) -> bool {
+        self.to.has_room_for_later()
     }
 
     /// The answer is given later, by any thread. The thread that has taken the request goes on.

@@ -124,6 +124,10 @@ impl Answer for DeviceAnswer {
         self.write(error, parts);
     }
 
+    fn has_room_for_later(&self) -> bool {
+        true
+    }
+
     fn later(&mut self) -> Box<dyn LateAnswer> {
         Box::new(DeviceAnswer { device: Arc::clone(&self.device), unique: self.unique })
     }

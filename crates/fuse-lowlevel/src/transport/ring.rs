@@ -38,6 +38,8 @@ const SQE_LEN: usize = 24;
 const SUBMISSIONS: u32 = 64;
 /// Threads of a queue at least: while one waits for storage there is another.
 const THREADS_MIN: usize = 2;
+/// Entries of a thread that memory is set aside for: one may wait for an answer that comes later.
+const ENTRIES: usize = 2;
 /// Room for the answer to a write, whose data is in the payload meanwhile.
 const SHORT: usize = 64;
 /// What the threads are to the scheduler (setpriority(2)). A caller that is preempted as soon as
@@ -149,12 +151,12 @@ impl Rings {
             return Err("the numbers of the processors have gaps".to_owned());
         }
         let wanted = config.threads.div_ceil(online.len().max(1)).max(THREADS_MIN);
-        let may = (config.buffers / payload as u64) as usize;
+        let may = (config.buffers / (ENTRIES * payload) as u64) as usize;
         let offline = queues - online.len();
         // Memory for processors that do not run is not touched, and so costs nothing.
         let per_queue = wanted.min(may / online.len().max(1));
         if per_queue == 0 {
-            let (least, processors) = ((online.len() * payload) >> 20, online.len());
+            let (least, processors) = ((online.len() * ENTRIES * payload) >> 20, online.len());
             return Err(format!("its buffers need {least} MiB for {processors} processors"));
         }
         // Once the kernel has been told, a queue without its thread would block all.
@@ -210,7 +212,7 @@ impl Rings {
     pub fn transport(&self) -> Transport {
         let bound = self.threads.iter().filter(|thread| thread.processor.is_some());
         let entries: usize = bound.map(|thread| thread.entries.len()).sum();
-        let buffers = (entries * self.payload) as u64;
+        let buffers = (entries * ENTRIES * self.payload) as u64;
         Transport::Ring { queues: self.queues, entries, buffers }
     }
 }
@@ -328,6 +330,7 @@ impl RingThread {
 
     /// A request has come in an entry.
     fn request<H: Handler>(&mut self, index: usize, to: &Dispatcher<'_, H>) -> io::Result<()> {
+        let has_spare = self.owed + 1 < self.entries.len().max(ENTRIES);
         let Some(entry) = self.entries.get_mut(index) else { return Ok(()) };
         let Some(mut memory) = entry.memory.take() else { return Ok(()) };
         let (headers, payload) = memory.parts();
@@ -338,7 +341,8 @@ impl RingThread {
         let len = (in_out.payload_sz as usize).min(payload.len());
         let mut operation = [0; IN_OUT - OPERATION];
         operation.copy_from_slice(&headers[OPERATION..IN_OUT]);
-        let (late, mut short) = (&self.late, [0; SHORT]);
+        let mut short = [0; SHORT];
+        let late = (&self.late, has_spare);
         let mut own;
         let outcome = if asked.opcode == opcode::WRITE {
             let arguments = Arguments::of_ring(&operation, &payload[..len]);
@@ -490,12 +494,17 @@ struct RingAnswer<'a> {
     late: &'a Arc<LateAnswers>,
     index: usize,
     room: AnswerRoom<'a>,
+    has_spare: bool,
     outcome: Option<RequestEnd>,
 }
 
 impl<'a> RingAnswer<'a> {
-    fn new(late: &'a Arc<LateAnswers>, index: usize, room: AnswerRoom<'a>) -> RingAnswer<'a> {
-        RingAnswer { late, index, room, outcome: None }
+    fn new(
+        (late, has_spare): (&'a Arc<LateAnswers>, bool),
+        index: usize,
+        room: AnswerRoom<'a>,
+    ) -> RingAnswer<'a> {
+        RingAnswer { late, index, room, has_spare, outcome: None }
     }
 }
 
@@ -521,6 +530,10 @@ impl Answer for RingAnswer<'_> {
             AnswerRoom::Payload(None) => (-Errno::IO.raw_os_error(), 0),
         };
         self.outcome = Some(RequestEnd::Sent { error, len });
+    }
+
+    fn has_room_for_later(&self) -> bool {
+        self.has_spare
     }
 
     fn later(&mut self) -> Box<dyn LateAnswer> {

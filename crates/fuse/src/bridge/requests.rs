@@ -375,7 +375,8 @@ impl BridgeCall<'_> {
         let read = move |bridge: &Bridge| {
             bridge.call("read", || bridge.fs.read_as(fh, offset, size as usize, direct))
         };
-        if let Some(threads) = self.readers.get().filter(|_| size >= LARGE && !direct) {
+        let goes_on = size >= LARGE && !direct && reply.has_room_for_later();
+        if let Some(threads) = self.readers.get().filter(|_| goes_on) {
             let (bridge, asked, reply) = (self.bridge.clone(), *self.asked, reply.later());
             return threads.run(Box::new(move || {
                 let _asked = on_behalf(&asked, false);

@@ -62,6 +62,27 @@ impl<T> Drop for Finish<T> {
     }
 }
 
+/// A task is the process's, not that of the thread which happens to start it: a thread that answers
+/// a mount's requests may be bound to one processor and have a nice of its own, which a new thread
+/// would inherit for as long as it lives (sched(7)).
+fn as_the_process_runs() {
+    use rustix::process::{getpid, getpriority_process, setpriority_process};
+    use rustix::thread::{gettid, sched_getaffinity, sched_setaffinity};
+    // The first thread has the process's number.
+    let (first, me) = (getpid(), gettid());
+    // OK to ignore errors here: it runs in any case.
+    if let (Ok(all), Ok(own)) = (sched_getaffinity(Some(first)), sched_getaffinity(None))
+        && all != own
+    {
+        let _ = sched_setaffinity(None, &all);
+    }
+    if let (Ok(nice), Ok(own)) = (getpriority_process(Some(first)), getpriority_process(Some(me)))
+        && nice != own
+    {
+        let _ = setpriority_process(Some(me), nice);
+    }
+}
+
 /// Starts a task. `name` appears in traces, deadlock reports and, for threads, to the system.
 #[track_caller]
 pub fn spawn<T: Send + 'static>(
@@ -72,7 +93,12 @@ pub fn spawn<T: Send + 'static>(
     let made_at = Location::caller();
     if !sim::is_simulated() {
         // OK to expect: as std::thread::spawn, which panics when the system has no threads left.
-        let thread = std::thread::Builder::new().name(name).spawn(body).expect("start a thread");
+        let of_process = || {
+            as_the_process_runs();
+            body()
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(of_process);
+        let thread = thread.expect("start a thread");
         return JoinHandle(TaskThread::Thread(thread));
     }
     let slot = Arc::new(Mutex::new(Slot { value: None, done: false, joiner: None }));

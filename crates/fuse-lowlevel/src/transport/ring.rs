@@ -363,20 +363,20 @@ impl RingThread {
         self.entries[index].memory = own;
         match outcome {
             Some(RequestEnd::Sent { error, len }) => self.commit(index, error, len),
-            Some(RequestEnd::Later) => self.owe(),
+            Some(RequestEnd::Later) => self.owe(index),
             // Of these nothing is waited for, and none comes over a ring.
             None => self.commit(index, -Errno::IO.raw_os_error(), 0),
         }
     }
 
     /// An answer comes later. The thread goes on with another entry.
-    fn owe(&mut self) -> io::Result<()> {
+    fn owe(&mut self, index: usize) -> io::Result<()> {
         self.owed += 1;
         if self.owed < self.entries.len() {
             return Ok(());
         }
-        // OK to index: one was just answered for.
-        let queue = self.entries[0].queue.into();
+        // OK to index: it is the entry that was just asked. The thread may have several queues.
+        let queue = self.entries[index].queue.into();
         self.entries.push(Entry::new(queue, self.payload)?);
         self.register(self.entries.len() - 1)
     }

@@ -68,9 +68,9 @@ impl EntryMemory {
 impl Drop for EntryMemory {
     #[expect(unsafe_code, reason = "memory that the kernel writes to")]
     fn drop(&mut self) {
+        // OK to ignore: it is the mapping's own range.
         // SAFETY: it is mapped, and nobody has a reference into it. The ring that had commands with
         // it is closed before (fields are dropped in order).
-        // OK to ignore: it is the mapping's own range.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), PAYLOAD + self.payload) };
     }
 }

@@ -306,3 +306,34 @@ fn a_mount_in_the_background_has_the_share_of_who_started_it() {
     assert_eq!(rustix::process::getpgid(Some(process)).unwrap(), process);
     b.good("umount m");
 }
+
+/// Over io_uring the threads that answer are bound to a processor each. What a request starts, such
+/// as those that write to the image, is not: it would stay there for as long as the mount lives.
+#[test]
+fn what_a_request_starts_runs_where_the_process_does() {
+    let Some(b) = Bench::with_image("256m") else { return };
+    b.good("mount disk.img m");
+    let file = fs::File::create(b.at().join("f")).unwrap();
+    for at in 0..64 {
+        std::os::unix::fs::FileExt::write_all_at(&file, &[7; 1 << 20], at << 20).unwrap();
+    }
+    file.sync_all().unwrap();
+    drop(file);
+    let process = format!("/proc/{}", b.process().as_raw_nonzero());
+    let allowed = |status: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    let all = allowed(&fs::read_to_string(format!("{process}/status")).unwrap());
+    let mut seen = 0;
+    for thread in fs::read_dir(format!("{process}/task")).unwrap() {
+        // One may have ended meanwhile.
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap_or_default();
+        if status.starts_with("Name:\tio ") {
+            assert_eq!(allowed(&status), all, "{status}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "nothing was started");
+    b.good("umount m");
+}

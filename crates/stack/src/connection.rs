@@ -7,6 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -35,6 +37,27 @@ pub fn connect(socket: &Path, until: Instant) -> rustix::io::Result<UnixStream> 
     }
     rustix::io::ioctl_fionbio(&connection, false)?;
     Ok(UnixStream::from(connection))
+}
+
+/// The process at the other side of a connection, as it was when it connected or began to listen.
+pub struct Peer {
+    /// Its number here; none where it is not seen from this process's namespace of processes (one
+    /// outside of a container, asked from inside; unix(7), `SO_PEERCRED`: the kernel says 0).
+    pub process: Option<u32>,
+    /// Its effective user.
+    pub user: u32,
+}
+
+/// Who is at the other side.
+///
+/// # Errors
+/// As the system says.
+pub fn peer(connection: &impl AsFd) -> rustix::io::Result<Peer> {
+    // Not rustix's: a process number is never 0 to it.
+    let said =
+        getsockopt(connection, PeerCredentials).map_err(|e| Errno::from_raw_os_error(e as i32))?;
+    let process = u32::try_from(said.pid()).ok().filter(|&number| number != 0);
+    Ok(Peer { process, user: said.uid() })
 }
 
 /// Sends a request, a line.

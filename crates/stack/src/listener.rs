@@ -16,11 +16,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
 
-use crate::connection::{receive_whole, send_all};
+use crate::connection::{peer, receive_whole, send_all};
 use crate::protocol::{LINE_MAX, RefusalKind, reply};
 
 /// Time limit for a caller to send its request, and for taking the answer.
@@ -297,8 +296,8 @@ fn answered(connection: &OwnedFd, talk: &Talk, request: &[u8]) -> bool {
 
 /// Whether the peer is root, or this process's own user.
 fn is_allowed(connection: &OwnedFd) -> bool {
-    let own = rustix::process::geteuid();
-    socket_peercred(connection).is_ok_and(|peer| peer.uid.is_root() || peer.uid == own)
+    let own = rustix::process::geteuid().as_raw();
+    peer(connection).is_ok_and(|peer| peer.user == 0 || peer.user == own)
 }
 
 #[cfg(test)]

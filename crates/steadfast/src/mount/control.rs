@@ -32,8 +32,9 @@ pub struct RunningMount {
     pub socket: PathBuf,
     /// See `status::of`.
     pub status: Value,
-    /// The process that has bound it, by its number here: it may know itself by another one.
-    pub peer: u32,
+    /// The process that has bound it, by its number here: it may know itself by another one, and
+    /// none is known of one outside of this container.
+    pub peer: Option<u32>,
 }
 
 impl RunningMount {
@@ -113,9 +114,9 @@ pub fn is_gone(at: &Path) -> bool {
 }
 
 /// Connects to the listener of a socket until then, if it is root, this user, or `user`, for
-/// whom it is asked; the connection and the process. A socket of ours with nobody behind it is
+/// whom it is asked; the connection and its process. A socket of ours with nobody behind it is
 /// removed.
-fn reach(socket: &Path, user: u32, until: Instant) -> Option<(UnixStream, u32)> {
+fn reach(socket: &Path, user: u32, until: Instant) -> Option<(UnixStream, Option<u32>)> {
     let users = [0, user, rustix::process::geteuid().as_raw()];
     let path = socket.to_path_buf();
     // Anybody can have bound it, anywhere: the path may lie on a file system that never answers.
@@ -131,15 +132,14 @@ fn reach(socket: &Path, user: u32, until: Instant) -> Option<(UnixStream, u32)> 
             return None;
         }
     };
-    let peer = rustix::net::sockopt::socket_peercred(&connection).ok()?;
-    let process = peer.pid.as_raw_nonzero().get().unsigned_abs();
-    users.contains(&peer.uid.as_raw()).then_some((connection, process))
+    let peer = connection::peer(&connection).ok()?;
+    users.contains(&peer.user).then_some((connection, peer.process))
 }
 
 /// The process that listens at a socket, if it is root's, this user's or `user`'s, and the one
 /// after which the socket is named.
 pub fn listener(socket: PathBuf, user: u32) -> Option<u32> {
-    let (_, process) = reach(&socket, user, Instant::now() + CROWDED)?;
+    let process = reach(&socket, user, Instant::now() + CROWDED)?.1?;
     let name = socket.file_name()?.to_str()?;
     name.starts_with(&format!("{process}-")).then_some(process)
 }

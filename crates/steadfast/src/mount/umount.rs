@@ -88,7 +88,7 @@ fn word_of(path: &Path) -> Value {
 /// takes long.
 fn take_away(running: &RunningMount, at: &Path, timeout: Option<Duration>) -> Result<Value> {
     let begun = Instant::now();
-    let process = Ending::of(running.peer);
+    let process = running.peer.map(Ending::of);
     let (sender, receiver) = channel();
     // Sent before anything is waited for: without time it is asked for all the same.
     let sent = control::send(&running.socket, &json!({ "do": "umount", "at": word_of(at) }))?;
@@ -103,7 +103,7 @@ fn take_away(running: &RunningMount, at: &Path, timeout: Option<Duration>) -> Re
         let pause = left.map_or(SILENCE, |left| left.min(SILENCE));
         match receiver.recv_timeout(pause) {
             Ok(Ok(answer)) => {
-                if answer["stays"] != true {
+                if let Some(process) = process.filter(|_| answer["stays"] != true) {
                     process.wait(ending_max(timeout, begun.elapsed()));
                 }
                 return Ok(answer);

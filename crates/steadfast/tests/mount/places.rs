@@ -298,13 +298,43 @@ fn a_mount_in_the_background_has_the_share_of_who_started_it() {
     let Some(b) = Bench::with_image("32m") else { return };
     b.good("mount disk.img m");
     let process = b.process();
-    let session = |of| rustix::process::getsid(of).unwrap();
-    assert_eq!(session(Some(process)), session(None));
+    // 0 where its leader is outside of the container: not rustix's, to which that is none.
+    let session = |of: i32| nix::unistd::getsid(Some(nix::unistd::Pid::from_raw(of))).unwrap();
+    assert_eq!(session(process.as_raw_nonzero().get()), session(0));
     let group = |of: &str| fs::read_to_string(format!("/proc/{of}/autogroup")).ok();
     assert_eq!(group(&process.as_raw_nonzero().to_string()), group("self"));
     // Ctrl-C is not for it, nor the end of the terminal.
     assert_eq!(rustix::process::getpgid(Some(process)).unwrap(), process);
     b.good("umount m");
+}
+
+/// In a container processes are numbered anew: whoever is outside has no number there. The one
+/// that serves is outside, then inside.
+#[test]
+fn a_process_without_a_number_here_answers_and_is_answered() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    for (command, expected) in [("status", "disk.img"), ("umount", "")] {
+        let out = b.command("unshare", &["--pid", "--fork", PROGRAM, command, "m"]);
+        let said = text(&out.stdout);
+        assert!(out.status.success() && said.contains(expected), "{said}{}", text(&out.stderr));
+    }
+    let mut inside = Command::new("unshare")
+        .args(["--pid", "--fork", "sh", "-c"])
+        .arg(format!("{PROGRAM} mount disk.img m && echo mounted && read line"))
+        .env("STEADFAST_RUNTIME_DIR", b.path("run"))
+        .current_dir(b.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(inside.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "mounted\n");
+    assert_ne!(b.status()["pid"], u64::from(inside.id()));
+    b.good("umount m");
+    drop(inside.stdin.take());
+    assert!(!has_ended(&mut inside).success());
 }
 
 /// Over io_uring the threads that answer are bound to a processor each. What a request starts, such

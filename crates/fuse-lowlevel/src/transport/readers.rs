@@ -98,6 +98,8 @@ struct Threads {
     all: Vec<Thread>,
     /// Those that are not active.
     parked: Vec<ThreadId>,
+    /// What they read into before: few threads are active at a time, and only those need memory.
+    buffers: Vec<Vec<u8>>,
 }
 
 impl Pool {
@@ -132,8 +134,11 @@ impl Pool {
         to: &Dispatcher<'_, H>,
         max_write: u32,
     ) -> io::Result<()> {
-        let mut buffer = Device::buffer(max_write);
-        while self.enter() {
+        let mut buffer = Vec::new();
+        while self.enter(&mut buffer) {
+            if buffer.is_empty() {
+                buffer = Device::buffer(max_write);
+            }
             let read = device.read(&mut buffer);
             self.leave();
             let message = match read {
@@ -156,16 +161,21 @@ impl Pool {
     }
 
     /// Before a thread waits for a request: if too many are active, it waits to be one of them
-    /// again. False: it is over.
-    fn enter(&self) -> bool {
+    /// again, without its buffer. False: it is over.
+    fn enter(&self, buffer: &mut Vec<u8>) -> bool {
         let too_many = |active| (active > self.limit.load(Ordering::Acquire)).then(|| active - 1);
         let rests = self.active.fetch_update(Ordering::AcqRel, Ordering::Acquire, too_many).is_ok();
         if rests {
             let me = std::thread::current().id();
-            self.lock().parked.push(me);
+            let before = std::mem::take(buffer);
+            let mut threads = self.lock();
+            threads.parked.push(me);
+            threads.buffers.extend((!before.is_empty()).then_some(before));
+            drop(threads);
             while !self.ended.load(Ordering::Acquire) && self.lock().parked.contains(&me) {
                 park();
             }
+            *buffer = self.lock().buffers.pop().unwrap_or_default();
         }
         self.waiting.fetch_add(1, Ordering::AcqRel);
         !self.ended.load(Ordering::Acquire)

@@ -16,8 +16,8 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_millis(500);
 
 /// What the process may have beside its cache before it gives memory back after each
-/// [`BURST`]: less than two thirds of what docs/mount.md allows it.
-const BESIDE: u64 = 40 << 20;
+/// [`BURST`]: less than half of what docs/mount.md allows it.
+const BESIDE: u64 = 24 << 20;
 
 /// Bytes of large pieces.
 const BURST: u64 = 8 << 20;
@@ -25,7 +25,7 @@ const BURST: u64 = 8 << 20;
 /// A large piece, in bytes: one that a request's data needs, not a page.
 const LARGE: usize = 64 << 10;
 
-/// From how many resident bytes on the process is near its bound; it has none at first.
+/// From how many bytes of its own on the process is near its bound; it has none at first.
 static NEAR: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Bytes freed in large pieces since it was last looked.
@@ -102,7 +102,7 @@ fn freed(bytes: u64) {
         return;
     }
     FREED.store(0, Ordering::Relaxed);
-    if resident().is_some_and(|r| r >= near) {
+    if own().is_some_and(|own| own >= near) {
         trim();
     }
 }
@@ -113,9 +113,11 @@ fn trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Bytes of the process that are in memory (proc_pid_statm(5)).
-fn resident() -> Option<u64> {
+/// Bytes of memory that are the process's own: all that is resident but the pages of its program,
+/// which are in the system's page cache (proc_pid_statm(5)).
+fn own() -> Option<u64> {
     let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = pages.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
+    let mut pages = pages.split_whitespace().skip(1).map_while(|p| p.parse::<u64>().ok());
+    let (resident, shared) = (pages.next()?, pages.next()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }

@@ -11,7 +11,13 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     for folder in ["scenarios", "parts"] {
         let mut all = String::new();
-        for path in files(folder, "toml")? {
+        let files = files(folder, "toml")?;
+        if files.is_empty() {
+            return Err(io::Error::other(format!(
+                "there is no file {folder}/*.toml beside build.rs"
+            )));
+        }
+        for path in files {
             let name = path.file_stem().unwrap_or_default();
             // OK to ignore: writing to a string does not fail.
             let _ = writeln!(all, "    ({name:?}, include_str!({path:?})),");
@@ -28,7 +34,11 @@ fn main() -> io::Result<()> {
 
 /// The files of a folder with this extension, by name. A folder that is not there has none.
 fn files(folder: &str, extension: &str) -> io::Result<Vec<PathBuf>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    // Not env!: a script that was built in another checkout, with the same target folder, would
+    // look there.
+    // OK to expect: Cargo sets it.
+    let own = env::var("CARGO_MANIFEST_DIR").expect("CARGO_MANIFEST_DIR");
+    let folder = Path::new(&own).join(folder);
     // A folder that is not there would always count as changed.
     let watched = if folder.is_dir() { folder.clone() } else { folder.join("..") };
     println!("cargo::rerun-if-changed={}", watched.display());

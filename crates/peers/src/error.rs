@@ -11,8 +11,8 @@ pub(crate) type Result<T, E = PeerError> = std::result::Result<T, E>;
 pub enum PeerError {
     /// Not the administrator.
     #[error(
-        "the kernel's own file systems are mounted on loop devices, which needs root: run this as \
-         root, or leave them out"
+        "the kernel's own file systems, and ours by FUSE beside them, are mounted on loop devices, \
+         which needs root: run this as root, or leave them out"
     )]
     NotRoot,
     /// A program is not installed.

@@ -86,19 +86,8 @@ impl KernelFs {
     /// # Errors
     /// What is missing: rights, a program, the kernel's part.
     pub fn available(self) -> Result<()> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(PeerError::NotRoot);
-        }
-        let known = || {
-            let text = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-            text.lines().any(|line| line.split_whitespace().last() == Some(self.name()))
-        };
         // First: no program helps where the kernel has no such file system.
-        // OK to ignore how modprobe ends: what counts is what the kernel knows then.
-        let comes = || tool::run("modprobe", &[self.name().as_ref()]).is_ok() && known();
-        if !known() && !comes() {
-            return Err(PeerError::NoKernel { kind: self.name() });
-        }
+        tool::kernel_mounts(self.name())?;
         let (programs, package) = self.programs();
         for program in programs {
             if !tool::is_there(program) {

@@ -32,7 +32,7 @@ pub use exported::LoopExport;
 pub use kind::KernelFs;
 pub use on_path::PathMount;
 pub use peer::{Begin, Build, Peer, PeerMount, PeerRecording};
-pub use served::FolderMount;
+pub use served::{FolderMount, fuse_options};
 pub use steadfast_host::clear_leftovers;
 
 #[cfg(doctest)]

@@ -3,12 +3,28 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_fuse::{FuseMount, MountError, Options, Serving};
+use steadfast_fuse::{FuseMount, MountError, OPTIONS, Options, Serving};
 use steadfast_host::MountFolder;
 use steadfast_vfs::FileSystem;
+use steadfast_vfs::options::{WordEffect, WrongOption, apply, names, split, unknown};
 
 use crate::Result;
-use crate::tool::new_folder;
+use crate::tool::{kernel_mounts, new_folder};
+
+/// Options of the mount itself, as `steadfast mount -o` takes them; those of the file system are
+/// not among them.
+///
+/// # Errors
+/// An option is unknown, or its value is out of range.
+pub fn fuse_options(text: &str) -> std::result::Result<Options, WrongOption> {
+    let mut options = Options::default();
+    for word in split(OPTIONS, text, |_| false) {
+        if apply(OPTIONS, &word, &mut options)? == WordEffect::Unknown {
+            return Err(unknown(&word, &names(OPTIONS)));
+        }
+    }
+    Ok(options)
+}
 
 /// A file system mounted by FUSE in a new folder: its calls are system calls, as those of the
 /// kernel's file systems are. Taken away when dropped.
@@ -21,6 +37,14 @@ pub struct FolderMount {
 }
 
 impl FolderMount {
+    /// Whether this machine can mount it over a loop device.
+    ///
+    /// # Errors
+    /// What is missing: rights, the kernel's part.
+    pub fn available() -> Result<()> {
+        kernel_mounts("fuse")
+    }
+
     /// Mounts `fs` as `steadfast mount` does without options.
     ///
     /// # Errors
@@ -29,7 +53,11 @@ impl FolderMount {
         FolderMount::with_options(fs, &Options::default())
     }
 
-    pub(crate) fn with_options(fs: Arc<dyn FileSystem>, options: &Options) -> Result<FolderMount> {
+    /// Mounts `fs` with options as [`fuse_options`] reads them.
+    ///
+    /// # Errors
+    /// As [`FolderMount::new`].
+    pub fn with_options(fs: Arc<dyn FileSystem>, options: &Options) -> Result<FolderMount> {
         let folder = new_folder()?;
         let serving = FuseMount::new(fs, folder.path(), options)?.serve_beside()?;
         Ok(FolderMount { serving: Some(serving), folder })

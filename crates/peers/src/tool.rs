@@ -51,6 +51,24 @@ pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<ToolOutput> {
     }
 }
 
+/// Whether this process may mount on loop devices what the kernel knows as `kind`, after a try to
+/// load it.
+///
+/// # Errors
+/// No rights; the kernel has no such file system.
+pub(crate) fn kernel_mounts(kind: &'static str) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(PeerError::NotRoot);
+    }
+    let known = || {
+        let text = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        text.lines().any(|line| line.split_whitespace().last() == Some(kind))
+    };
+    // OK to ignore how modprobe ends: what counts is what the kernel knows then.
+    let comes = || run("modprobe", &[kind.as_ref()]).is_ok() && known();
+    if known() || comes() { Ok(()) } else { Err(PeerError::NoKernel { kind }) }
+}
+
 /// Runs a tool that must succeed.
 pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<()> {
     let said = run(program, line)?;

@@ -15,6 +15,7 @@ use steadfast_peers::PeerError;
 use steadfast_runtime::SimError;
 use steadfast_setup::SetupError;
 use steadfast_vfs::FsError;
+use steadfast_vfs::options::WrongOption;
 use steadfast_volume::VolumeError;
 
 /// What a variant gave, or why it did not.
@@ -63,6 +64,9 @@ pub enum VariantError {
         /// Why it failed.
         source: BlockError,
     },
+    /// An option of a mount by FUSE cannot be taken.
+    #[error(transparent)]
+    MountOption(#[from] WrongOption),
     /// A folder of the host's cannot be used as a file system.
     #[error(transparent)]
     Host(#[from] FsError),

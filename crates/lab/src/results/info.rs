@@ -5,6 +5,7 @@ use steadfast_statistics::load::Load;
 
 use super::row::Row;
 use super::{Spread, SumKind};
+use crate::scenario::Variant;
 
 /// A variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -23,6 +24,9 @@ pub struct VariantInfo {
     pub configuration: Option<String>,
     /// The kernel's file system that it is, in real time; `null`: Steadfast's own.
     pub kernel: Option<String>,
+    /// The options of the mount by FUSE through which it was cut, in real time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuse: Option<String>,
     /// Its devices lie about flushes, or its flushes are left out: it must break promises.
     pub control: bool,
 }
@@ -132,6 +136,15 @@ pub enum Path {
 }
 
 impl Path {
+    /// How the calls reach a variant where nothing else is said.
+    pub(crate) fn of(variant: &Variant) -> Path {
+        match (&variant.kernel, &variant.fuse) {
+            (Some(_), _) => Path::Kernel,
+            (None, Some(_)) => Path::Fuse,
+            (None, None) => Path::InProcess,
+        }
+    }
+
     /// For people, as a column says it.
     pub fn name(self) -> &'static str {
         match self {

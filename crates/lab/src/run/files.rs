@@ -54,7 +54,9 @@ impl Workload for Files {
     fn run(&self, of: Subject<'_>, _: Part, report: Report) -> Result<JobResult> {
         let real = match real(of, &honest_plan(of), &report)? {
             Some(RealPart::Whole(result)) => return Ok(result),
-            Some(RealPart::Ours(speeds)) => Some(speeds),
+            Some(RealPart::Ours(speeds, cut)) => Some((speeds, cut)),
+            // It was wanted, and somebody stopped the runs before it.
+            None if of.variant.fuse.is_some() => return Ok(JobResult::default()),
             None => None,
         };
         let mut outcome = run(of, &self.workload, real, &report)?;
@@ -72,7 +74,7 @@ impl Workload for Files {
         let run = move |fs: Arc<dyn FileSystem>| {
             // Nothing is recorded: nothing is below.
             let ran = workload.run(&fs, &RecordLog::new(), &mut || Ok(()))?;
-            let path = if variant.kernel.is_some() { Path::Kernel } else { Path::InProcess };
+            let path = Path::of(&variant);
             Ok(JobResult::of(files_row(&variant, path, ClockKind::Wall, &[ran.speed], None)))
         };
         Some(FileSystemWork { memory_bytes, run: Box::new(run) })
@@ -102,8 +104,9 @@ impl Workload for Files {
 pub(super) enum RealPart {
     /// All of it: it is one of the kernel's.
     Whole(JobResult),
-    /// Its speed, in process and mounted: what is cut is a run in virtual time.
-    Ours([Vec<Speed>; 2]),
+    /// Its speed, in process and mounted, and what is cut; without that it is a run in virtual
+    /// time.
+    Ours([Vec<Speed>; 2], Option<Box<RecordedFiles>>),
 }
 
 /// What the runs in real time brought for a variant; cuts what was recorded of one of the kernel's.
@@ -114,8 +117,8 @@ pub(super) fn real(of: Subject<'_>, plan: &Plan, report: &Report) -> Result<Opti
             let left_out = JobResult { left_out: Some(why), ..JobResult::default() };
             return Ok(Some(RealPart::Whole(left_out)));
         }
-        Real::Ours { in_process, mounted } => {
-            return Ok(Some(RealPart::Ours([in_process, mounted])));
+        Real::Ours { in_process, mounted, cut } => {
+            return Ok(Some(RealPart::Ours([in_process, mounted], cut)));
         }
         Real::Kernel(speeds, ran) => (speeds, ran),
     };
@@ -131,28 +134,40 @@ pub(super) fn real(of: Subject<'_>, plan: &Plan, report: &Report) -> Result<Opti
 pub(super) fn ours(
     variant: &Variant,
     speeds: [Vec<Speed>; 2],
-    cut_run_operations_per_s: f64,
+    cut_run: Option<f64>,
 ) -> Vec<FilesRow> {
-    let cut_run = Some(cut_run_operations_per_s);
     let row = |(path, runs): (Path, Vec<Speed>)| {
         files_row(variant, path, ClockKind::Wall, &runs, cut_run)
     };
     [Path::InProcess, Path::Fuse].into_iter().zip(speeds).filter_map(row).collect()
 }
 
-/// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
-/// cuts take. The speeds reported are those of the runs in real time, if there were some (`real`):
+/// Runs the workload on Steadfast's own file system in virtual time, if it was not run through its
+/// mount in real time, cuts it, and counts what the cuts take. The speeds reported are those of the runs in real time, if there were some (`real`):
 /// in process, and mounted.
 fn run(
     of: Subject<'_>,
     workload: &FilesWorkload,
-    real: Option<[Vec<Speed>; 2]>,
+    real: Option<([Vec<Speed>; 2], Option<Box<RecordedFiles>>)>,
     report: &Report,
 ) -> Result<JobResult> {
-    let (machine, ran) = recorded(of, workload)?;
+    let (speeds, cut_run) = real.unzip();
+    let (machine, ran) = match cut_run.flatten() {
+        Some(ran) => {
+            let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
+            let machine = of.setting.scenario.stack_machine(of.variant, memory);
+            (Arc::new(machine) as Arc<dyn RebootTarget>, *ran)
+        }
+        // It has failed, which is said elsewhere.
+        None if of.variant.fuse.is_some() => {
+            let rows = speeds.into_iter().flat_map(|speeds| ours(of.variant, speeds, None));
+            return Ok(JobResult::default().with(rows.collect::<Vec<_>>()));
+        }
+        None => recorded(of, workload)?,
+    };
     let speed = &ran.speed;
-    let rows = match real {
-        Some(speeds) => ours(of.variant, speeds, speed.operations_per_second()),
+    let rows = match speeds {
+        Some(speeds) => ours(of.variant, speeds, Some(speed.operations_per_second())),
         None => {
             let one = std::slice::from_ref(speed);
             let row = files_row(of.variant, Path::InProcess, ClockKind::Virtual, one, None);
@@ -193,8 +208,11 @@ fn cut(
     let RecordedFiles { recorded, programs, .. } = ran;
     let (risk, ages) = cut_with_controls(of, (system, recorded), plan, report)?;
     let mut risk = RiskRow { programs: Some(programs), ..risk };
+    if of.variant.is_cut_in_real_time() {
+        risk.run_clock = ClockKind::Wall;
+    }
     if of.variant.kernel.is_some() {
-        (risk.run_clock, risk.recovery_clock) = (ClockKind::Wall, ClockKind::Wall);
+        risk.recovery_clock = ClockKind::Wall;
     }
     let simulated = rows.iter().find(|row| row.clock == ClockKind::Virtual);
     let took = simulated.map(|row| of.took(row.elapsed_seconds, None));

@@ -217,6 +217,7 @@ impl Setting {
             mount: v.stack.mount.clone(),
             configuration: v.configuration.clone(),
             kernel: v.kernel.clone(),
+            fuse: v.fuse.clone(),
             control: self.scenario.lies(v),
         };
         let kernels = self.options.peers || self.options.real.is_some();

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_peers::{KernelFs, PathMount, clear_leftovers};
+use steadfast_peers::{FolderMount, KernelFs, PathMount, clear_leftovers, fuse_options};
 use steadfast_setup::{DeviceSource, Devices, Overwrite, Setup, Stack};
 use steadfast_vfs::HostFs;
 
@@ -82,8 +82,16 @@ impl Setting {
         let work = workload.on_file_system(of);
         let Some(kernel) = &variant.kernel else {
             let Some(work) = work else { return workload.run(of, Part::Speed, report) };
+            let fuse = variant.fuse.as_deref().map(fuse_options).transpose()?;
             return self.on_stack(variant, Some(work.memory_bytes), move |stack| {
-                (work.run)(stack.mounted()?)
+                let Some(options) = fuse else { return (work.run)(stack.mounted()?) };
+                let served = FolderMount::with_options(stack.mounted()?, &options)?;
+                let host = HostFs::open(served.path()).map_err(VariantError::from);
+                let ran = host.and_then(|host| (work.run)(Arc::new(host)));
+                let taken_away = served.take_away();
+                let ran = ran?;
+                taken_away?;
+                Ok(ran)
             });
         };
         let work = work.ok_or_else(|| VariantError::NeedsDevices(kernel.clone()))?;

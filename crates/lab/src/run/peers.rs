@@ -153,7 +153,9 @@ fn one(
         }
         None => {
             let memory = setting.page_cache_bytes(iozone, variant);
-            ours(scenario, variant, Path::Fuse, (memory, DiskContents::Zeros), run)?
+            let used = (memory, DiskContents::Zeros);
+            let ((.., ran), away) = ours(scenario, variant, Path::Fuse, used, run)?;
+            (ran, away)
         }
     };
     Ok((ran.rows(scenario, variant), taken_away))

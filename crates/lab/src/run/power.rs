@@ -139,7 +139,7 @@ pub(super) fn ages(variant: &Variant, start: Nanos, figures: &Figures) -> AgeSer
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     AgeSeries {
         variant: variant.name.clone(),
-        clock: if variant.kernel.is_some() { ClockKind::Wall } else { ClockKind::Virtual },
+        clock: if variant.is_cut_in_real_time() { ClockKind::Wall } else { ClockKind::Virtual },
         at_ms: figures.cuts.iter().map(|c| ms(c.at.since(start))).collect(),
         age_ms: figures.cuts.iter().map(|c| ms(c.lost_age)).collect(),
     }

@@ -4,12 +4,14 @@
 //! scenario has file systems of the kernel and they can be run, Steadfast's speed is taken in real
 //! time too, on the same modelled devices behind the same loop devices: in process, and mounted,
 //! by system calls as the kernel's. Each is run several times by turns, one at a time, beginning
-//! with another each time, so that what else the machine does meets all of them. Then the kernel's
-//! are run once more, at full length, to be cut.
+//! with another each time, so that what else the machine does meets all of them. Then the kernel's,
+//! and those of ours that are mounted by FUSE for their cuts, are run once more, at full length, to
+//! be cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
 use steadfast_crash::CrashError;
@@ -19,7 +21,7 @@ use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_devices::store::Store;
 use steadfast_ext4_mkfs::Contents;
-use steadfast_peers::{Begin, FolderMount, LoopExport, Peer, PeerRecording};
+use steadfast_peers::{Begin, FolderMount, LoopExport, Peer, PeerRecording, fuse_options};
 use steadfast_setup::Blocks;
 use steadfast_statistics::load::Load;
 use steadfast_vfs::{FileSystem, HostFs};
@@ -32,7 +34,7 @@ use crate::results::{FailureRow, MachineLoad, Path};
 use crate::scenario::{Scenario, Variant};
 use crate::{LabError, Result, VariantError};
 
-/// Makes the runs in real time that the scenario asks for: none without file systems of the kernel.
+/// Makes the runs in real time that the scenario asks for: none where all are cut in virtual time.
 /// Whoever watches may stop it between two of them.
 pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, LabError> {
     let (scenario, spec) = (&setting.scenario, &setting.scenario.workload);
@@ -43,14 +45,17 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
     let variants = &scenario.variants;
     let mut reals = BTreeMap::new();
     for v in variants {
-        if let Some(kernel) = &v.kernel
-            && let Err(why) = kernel_fs(kernel).and_then(|fs| Ok(fs.available()?))
-        {
+        let can_run = match (&v.kernel, &v.fuse) {
+            (Some(kernel), _) => kernel_fs(kernel).and_then(|fs| Ok(fs.available()?)),
+            (None, Some(_)) => FolderMount::available().map_err(VariantError::from),
+            (None, None) => Ok(()),
+        };
+        if let Err(why) = can_run {
             reals.insert(v.name.clone(), Real::LeftOut(why.to_string()));
         }
     }
-    let some_kernel = variants.iter().any(|v| v.kernel.is_some() && !reals.contains_key(&v.name));
-    if !some_kernel {
+    let is_real = |v: &Variant| v.is_cut_in_real_time() && !reals.contains_key(&v.name);
+    if !variants.iter().any(is_real) {
         return Ok(Reals { by_variant: Mutex::new(reals), ..Reals::default() });
     }
     let wanted: Vec<&Variant> = variants.iter().filter(|v| !reals.contains_key(&v.name)).collect();
@@ -66,7 +71,10 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
                 let (_, (.., ran), taken_away) = kernels(scenario, v, used.1, &*measured)?;
                 (ran, taken_away)
             }
-            Path::InProcess | Path::Fuse => ours(scenario, v, path, used, &*measured)?,
+            Path::InProcess | Path::Fuse => {
+                let ((.., ran), taken_away) = ours(scenario, v, path, used, &*measured)?;
+                (ran, taken_away)
+            }
         };
         let (ran, note) = ran;
         Ok(((ran.speed, note.map(|note| format!("{}: {note}", path.name()))), taken_away))
@@ -88,7 +96,20 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
             side.and_then(|side| speeds.remove(&side)).unwrap_or_default()
         };
         let real = match &v.kernel {
-            None => Real::Ours { in_process: of(Path::InProcess), mounted: of(Path::Fuse) },
+            None => {
+                let (in_process, mounted) = (of(Path::InProcess), of(Path::Fuse));
+                let has_failed = mounted.is_empty() && failures.iter().any(|f| f.variant == v.name);
+                let cut = (v.fuse.is_some() && !has_failed).then(|| {
+                    (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
+                    let ran = ours(scenario, v, Path::Fuse, used, &*cut);
+                    let ran = ran.map(|((bases, recording, (ran, _)), taken_away)| {
+                        failures.extend(taken_away.err().map(|e| FailureRow::of(v, e)));
+                        Box::new((bases, recording, ran).into())
+                    });
+                    ran.map_err(|e| failures.push(FailureRow::of(v, e))).ok()
+                });
+                Real::Ours { in_process, mounted, cut: cut.flatten() }
+            }
             Some(_) => {
                 let speeds = of(Path::Kernel);
                 let has_failed = speeds.is_empty() && failures.iter().any(|f| f.variant == v.name);
@@ -111,14 +132,18 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
     Ok(Reals { by_variant: Mutex::new(reals), load, failures, notes })
 }
 
+/// How long the devices may be busy before a run begins.
+const REST: Duration = Duration::from_secs(60);
+
 /// About what share of the runs in real time is for the speeds.
 const SPEED_SHARE: f64 = 0.7;
 
 /// The paths on which a variant is measured.
 fn paths(v: &Variant) -> Vec<(&Variant, Path)> {
-    match v.kernel {
-        Some(_) => vec![(v, Path::Kernel)],
-        None => vec![(v, Path::InProcess), (v, Path::Fuse)],
+    match (&v.kernel, &v.fuse) {
+        (Some(_), _) => vec![(v, Path::Kernel)],
+        (None, Some(_)) => vec![(v, Path::Fuse)],
+        (None, None) => vec![(v, Path::InProcess), (v, Path::Fuse)],
     }
 }
 
@@ -216,6 +241,7 @@ struct ExportedDevice {
     // Let go of in this order.
     device: Arc<dyn BlockDevice>,
     exported: LoopExport,
+    model: Arc<dyn Model>,
 }
 
 impl ExportedDevice {
@@ -228,11 +254,11 @@ impl ExportedDevice {
     ) -> Result<ExportedDevice> {
         let model: Arc<dyn Model> = model_of(scenario, name)?.build(name)?;
         model.set_contents(used.contents(model.info().size))?;
-        let recorded = Record::new(model as Arc<dyn BlockDevice>, log);
+        let recorded = Record::new(Arc::clone(&model) as Arc<dyn BlockDevice>, log);
         let exported = LoopExport::new(Arc::new(recorded))?;
         let options = FileOptions { direct: Direct::Required, ..FileOptions::default() };
         let device = FileDevice::open(exported.path(), &options)?;
-        Ok(ExportedDevice { device: Arc::new(device), exported })
+        Ok(ExportedDevice { device: Arc::new(device), exported, model })
     }
 
     fn take_away(self) -> Result<()> {
@@ -242,14 +268,15 @@ impl ExportedDevice {
 }
 
 /// Does something on Steadfast's file system with so much page cache, in process or through its
-/// mount; nothing is cut. Whether all could be taken away afterwards is beside what it brought.
+/// mount, recorded from where it says on. Whether all could be taken away afterwards is beside what
+/// it brought.
 pub(super) fn ours<T>(
     scenario: &Scenario,
     variant: &Variant,
     path: Path,
     (memory_bytes, used): (u64, DiskContents),
     work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> steadfast_crash::Result<T>,
-) -> Result<(T, TakenAway)> {
+) -> Result<(PeerRecording<T>, TakenAway)> {
     let log = RecordLog::new();
     let behind = |name: &String| ExportedDevice::new(scenario, name, &log, used);
     let disk = behind(&variant.stack.disk)?;
@@ -263,27 +290,73 @@ pub(super) fn ours<T>(
     // It holds the device, which is to be taken away.
     drop(blocks);
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    let mut begin = || disk.device.flush().map_err(CrashError::host);
+    let mut bases = Vec::new();
+    let mut begin = |mounted: Option<&std::path::Path>| -> steadfast_crash::Result<()> {
+        // sync(2), by which the workload makes its preparation durable, does not reach a mount by
+        // FUSE.
+        mounted.map_or(Ok(()), sync_each).map_err(CrashError::host)?;
+        bases = begin_anew([Some(&disk), journal.as_ref()], &log)?;
+        Ok(())
+    };
     let (ran, unmounted) = match path {
         Path::Fuse => {
-            let served = FolderMount::new(own)?;
+            let options = fuse_options(variant.fuse.as_deref().unwrap_or_default())?;
+            let served = FolderMount::with_options(own, &options)?;
             let ran = HostFs::open(served.path()).map_err(VariantError::from).and_then(|host| {
                 let host: Arc<dyn FileSystem> = Arc::new(host);
-                Ok(work(&host, &log, &mut begin)?)
+                Ok(work(&host, &log, &mut || begin(Some(served.path())))?)
             });
             (ran, served.take_away().map_err(VariantError::from))
         }
         Path::InProcess | Path::Kernel => {
-            let ran = work(&own, &log, &mut begin).map_err(VariantError::from);
+            let ran = work(&own, &log, &mut || begin(None)).map_err(VariantError::from);
             // It holds the device, which is to be taken away.
             drop(own);
             (ran, Ok(()))
         }
     };
+    let recording = log.take();
     let written = fs.unmount().map_err(VariantError::Unmount);
     drop(fs);
     // All are taken away, also after one that could not be.
     let gone: Vec<_> = journal.into_iter().chain([disk]).map(ExportedDevice::take_away).collect();
     let gone = gone.into_iter().collect::<Result<(), _>>();
-    ran.map(|ran| (ran, unmounted.and(written).and(gone)))
+    ran.map(|ran| ((bases, recording, ran), unmounted.and(written).and(gone)))
+}
+
+/// fsync of a folder and all that is in it: those do reach the file system.
+fn sync_each(folder: &std::path::Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => sync_each(&entry.path())?,
+            kind if kind.is_file() => std::fs::File::open(entry.path())?.sync_all()?,
+            _ => {}
+        }
+    }
+    std::fs::File::open(folder)?.sync_all()
+}
+
+/// Makes durable what the devices were asked so far: what they hold then, and only what follows is
+/// in the record.
+fn begin_anew(
+    devices: [Option<&ExportedDevice>; 2],
+    log: &RecordLog,
+) -> steadfast_crash::Result<Vec<Store>> {
+    let begun = Instant::now();
+    loop {
+        let devices = || devices.into_iter().flatten();
+        for device in devices() {
+            device.device.flush().map_err(CrashError::host)?;
+        }
+        let contents = || devices().map(|device| device.model.contents()).collect();
+        if let Some(bases) = log.begin_anew(contents) {
+            return Ok(bases);
+        }
+        if begun.elapsed() > REST {
+            let why = format!("the devices were not at rest within {} s", REST.as_secs());
+            return Err(CrashError::host(why));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

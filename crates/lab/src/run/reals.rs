@@ -24,6 +24,8 @@ pub(super) enum Real {
         in_process: Vec<Speed>,
         /// By system calls.
         mounted: Vec<Speed>,
+        /// The run that is to be cut, where it is one by system calls, unless that failed.
+        cut: Option<Box<RecordedFiles>>,
     },
     /// This machine cannot run it, and why.
     LeftOut(String),

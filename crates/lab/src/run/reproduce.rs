@@ -67,7 +67,7 @@ fn recorded(setting: &Setting, variant: &str) -> Result<Cuttable, LabError> {
         let known = known.join(", ");
         return Err(wrong(ScenarioError::NoVariant { name: variant.to_owned(), known }));
     };
-    if variant.kernel.is_some() {
+    if variant.is_cut_in_real_time() {
         return Err(wrong(ScenarioError::NotReproducible(variant.name.clone())));
     }
     let of = Subject { setting, variant };

@@ -61,7 +61,7 @@ impl Workload for TraceLoad {
     fn run(&self, of: Subject<'_>, part: Part, report: Report) -> Result<JobResult> {
         let real = match files::real(of, &plan(of), &report)? {
             Some(RealPart::Whole(result)) => return Ok(result),
-            Some(RealPart::Ours(speeds)) => Some(speeds),
+            Some(RealPart::Ours(speeds, _)) => Some(speeds),
             None => None,
         };
         if part == Part::Speed {
@@ -173,7 +173,9 @@ fn plan(of: Subject<'_>) -> Plan {
 fn outcome(of: Subject<'_>, replayed: &ReplayFigures, real: Option<[Vec<Speed>; 2]>) -> JobResult {
     let took = of.took(replayed.elapsed.as_secs_f64(), None);
     let rows = match real {
-        Some(speeds) => files::ours(of.variant, speeds, speed(replayed).operations_per_second()),
+        Some(speeds) => {
+            files::ours(of.variant, speeds, Some(speed(replayed).operations_per_second()))
+        }
         None => row(of.variant, replayed, ClockKind::Virtual).into_iter().collect(),
     };
     let mut outcome = JobResult::of([took]).with(rows);
@@ -208,8 +210,7 @@ fn differences(replayed: &ReplayFigures) -> Option<String> {
 }
 
 fn row(variant: &Variant, replayed: &ReplayFigures, clock: ClockKind) -> Option<FilesRow> {
-    let path = if variant.kernel.is_some() { Path::Kernel } else { Path::InProcess };
-    let row = files::files_row(variant, path, clock, &[speed(replayed)], None)?;
+    let row = files::files_row(variant, Path::of(variant), clock, &[speed(replayed)], None)?;
     let points = replayed.progress.points();
     Some(FilesRow { calls_at_s: points.map(|(n, at)| (n, at.as_secs_f64())).collect(), ..row })
 }

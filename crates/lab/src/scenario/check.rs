@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use steadfast_peers::KernelFs;
+use steadfast_peers::{KernelFs, fuse_options};
 use steadfast_setup::form::{Fields, did_you_mean};
 use steadfast_setup::tables::check_file_system;
 use steadfast_setup::{DeviceSource, DeviceSpec};
@@ -140,13 +140,28 @@ fn variant(fields: &Fields<'_>, top: &Fields<'_>) {
             let what = "a variant with `kernel` stands on a device, not on a volume";
             fields.wrong(key, what, "the kernel's own are dm and md");
         }
-        if runs_calls(top) && top.tables("variant").iter().any(|variant| variant.has("kernel")) {
-            let what = "a volume is not measured in real time, as all are beside `kernel`";
-            fields.wrong(key, what, "put it into a scenario without `kernel`");
+        let is_real = |variant: &Fields<'_>| variant.has("kernel") || variant.has("fuse");
+        if runs_calls(top) && top.tables("variant").iter().any(is_real) {
+            let what =
+                "a volume is not measured in real time, as all are beside `kernel` or `fuse`";
+            fields.wrong(key, what, "put it into a scenario without these");
         }
     }
     if let Some(kernel) = fields.get::<String>("kernel") {
         of_kernel(fields, top, &kernel, runs_calls(top));
+    }
+    if let Some(options) = fields.get::<String>("fuse") {
+        let no = |what: &str, help: &str| fields.wrong("fuse", what, help);
+        if let Err(why) = fuse_options(&options) {
+            no(&why.to_string(), "options of the file system stand in `mount`");
+        }
+        if has_kernel {
+            no("a variant with `kernel` is not mounted by FUSE", "leave `fuse` or `kernel` out");
+        }
+        if !has_only_files {
+            no("only `workload.files` is cut through a mount", "leave `fuse` out");
+        }
+        needs_time(fields, top, "fuse");
     }
 }
 
@@ -186,11 +201,16 @@ fn of_kernel(fields: &Fields<'_>, top: &Fields<'_>, kernel: &str, has_calls: boo
         let what = format!("`{key}` is not for a variant with `kernel`");
         fields.wrong(key, what, "the kernel has its own");
     }
+    needs_time(fields, top, "kernel");
+}
+
+/// A variant that is cut in real time needs block devices that take time.
+fn needs_time(fields: &Fields<'_>, top: &Fields<'_>, with: &str) {
     let Some(devices) = top.table("device") else { return };
     for key in ["disk", "journal"] {
         let Some(name) = fields.get::<String>(key) else { continue };
         if devices.table(&name).is_some_and(|device| device.has("namespace")) {
-            let what = "a variant with `kernel` sees a block device, not a namespace";
+            let what = format!("a variant with `{with}` sees a block device, not a namespace");
             fields.wrong(key, what, "name a device without `namespace`");
         }
         let takes_none = |device: DeviceSpec| match device.source {
@@ -198,7 +218,8 @@ fn of_kernel(fields: &Fields<'_>, top: &Fields<'_>, kernel: &str, has_calls: boo
             DeviceSource::Path(_) => false,
         };
         if devices.get(&name).is_some_and(takes_none) {
-            fields.wrong(key, "a variant with `kernel` needs devices that take time", "");
+            let what = format!("a variant with `{with}` needs devices that take time");
+            fields.wrong(key, what, "");
         }
     }
 }

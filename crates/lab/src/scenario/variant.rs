@@ -21,6 +21,10 @@ table! {
         /// The kernel's `ext2`, `ext3`, `ext4`, `xfs` or `btrfs` instead, in real time, as root:
         /// with `files` or `trace` left out without; with `iozone` run only with `--peers`.
         kernel: Option<String>, else "Steadfast's ext4";
+        /// Ours, mounted by FUSE with these options of the mount (`writeback_cache`, or none: an
+        /// empty text): with `files` the run that is cut is made in real time by system calls, as
+        /// those of a variant with `kernel`, as root; left out without.
+        fuse: Option<String>, else "the run that is cut is made in process";
         /// The variant that it is compared with.
         baseline: Option<String>, else "the first that is measured";
         /// `both`, `speed` or `risk`: what is measured, the power cuts, or both; not with `files`
@@ -78,6 +82,11 @@ impl RunKind {
 }
 
 impl Variant {
+    /// Whether what is cut of it is a run in real time.
+    pub(crate) fn is_cut_in_real_time(&self) -> bool {
+        self.kernel.is_some() || self.fuse.is_some()
+    }
+
     /// Whether it is one of those named, or none is.
     pub(crate) fn is_among(&self, named: &[String]) -> bool {
         named.is_empty() || named.contains(&self.name)

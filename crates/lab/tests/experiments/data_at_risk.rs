@@ -18,7 +18,7 @@ fn soak() -> u64 {
 /// The scenario's variants of ours, on a smaller disk, for a shorter time.
 fn small() -> Scenario {
     let mut scenario = Scenario::find("data-at-risk").unwrap();
-    scenario.variants.retain(|v| v.kernel.is_none());
+    scenario.variants.retain(|v| v.kernel.is_none() && v.fuse.is_none());
     let files = scenario.workload.files.as_mut().unwrap();
     (files.seconds, files.pause_ms) = (2.5, 2.5);
     (files.log_kb, files.table_kb) = (64, 256);

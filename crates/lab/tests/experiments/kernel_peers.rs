@@ -102,6 +102,23 @@ fn xfs_and_btrfs_are_cut_and_judged_too() {
     assert!(results.notes.iter().any(|n| n.text.contains("load")), "{:?}", results.notes);
 }
 
+/// A mount of ours is cut as it ran, in real time, and recovers in virtual time.
+#[test]
+fn a_mount_by_fuse_is_cut_as_it_ran() {
+    let results = results(&["mounted", "mounted-writeback"], 10);
+    assert!(results.failures.is_empty(), "{:?}", results.failures);
+    for name in ["mounted", "mounted-writeback"] {
+        let risk = row(&results, name);
+        assert_eq!((risk.broken_promises, risk.damage.events), (0, 0), "{risk:#?}");
+        let clocks = (risk.run_clock, risk.recovery_clock);
+        assert_eq!(clocks, (ClockKind::Wall, ClockKind::Virtual), "{risk:#?}");
+        assert!(risk.exposure_operations.max() > 0.0, "{risk:#?}");
+        let paths: Vec<Path> =
+            results.only().of::<FilesRow>().filter(|f| f.variant == name).map(|f| f.path).collect();
+        assert_eq!(paths, [Path::Fuse]);
+    }
+}
+
 /// A recorded program is made again on the kernel's file system, in real time, and cut there.
 #[test]
 fn a_recorded_program_runs_beside_the_kernels_file_systems() {

@@ -193,6 +193,21 @@ fn a_misspelt_scenario_is_recognised() {
 }
 
 #[test]
+fn what_a_mount_by_fuse_is_not_for_is_refused() {
+    let whole = std::fs::read_to_string("scenarios/data-at-risk.toml").unwrap();
+    let of_it = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}");
+        Scenario::parse(&whole.replace(from, to), "s.toml").unwrap_err().to_string()
+    };
+    let wrong = of_it("\"writeback_cache\"", "\"writeback_cash\"");
+    assert!(wrong.contains("did you mean writeback_cache?"), "{wrong}");
+    let wrong = of_it("\"writeback_cache\"", "\"data=journal\"");
+    assert!(wrong.contains("options of the file system stand in `mount`"), "{wrong}");
+    let wrong = of_it("fuse = \"\"", "fuse = \"\"\nkernel = \"ext4\"");
+    assert!(wrong.contains("not mounted by FUSE"), "{wrong}");
+}
+
+#[test]
 fn what_comes_with_the_program_is_right() {
     let names: Vec<String> = Scenario::embedded().into_iter().map(|s| s.name).collect();
     // Each is found by the name of its file.

@@ -206,7 +206,8 @@ fn print_findings(args: &LabRun, results: &Results, out: &mut dyn Write) -> Resu
     for (variant, (seed, row, finding)) in found {
         write!(out, "{}", terminal::hanging("  ", &format!("{}: {finding}", row.variant)))?;
         let number = finding.strip_prefix("cut ").and_then(|rest| rest.split(' ').next());
-        if let (None, Some(number)) = (&variant.kernel, number) {
+        let is_reproduced = variant.kernel.is_none() && variant.fuse.is_none();
+        if let (true, Some(number)) = (is_reproduced, number) {
             let cuts = args.cuts.map_or(String::new(), |n| format!(" --cuts {n}"));
             writeln!(
                 out,

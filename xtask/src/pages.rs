@@ -52,7 +52,7 @@ fn markdown(start: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if start.is_dir() {
         for entry in start.read_dir().with_context(|| format!("reading {}", start.display()))? {
             let path = entry?.path();
-            if !path.file_name().is_some_and(|name| name == "target") {
+            if path.file_name().is_none_or(|name| name != "target") {
                 found.extend(markdown(&path)?);
             }
         }
@@ -202,7 +202,7 @@ mod tests {
         write("docs/results/README.md", &"word ".repeat(WORDS));
         write(TESTED, "//!     run();\n");
         let never = format!("README.md: {TESTED} has not this line: never();");
-        assert_eq!(check(root).unwrap(), [never.clone()]);
+        assert_eq!(check(root).unwrap(), std::slice::from_ref(&never));
 
         write("docs/internals/b.md", "[c](../c.md)\n```\n[d](d.md)\n```\n[a](../a.md#three)\n");
         write(README, &readme.replace("run();", &"run();\n".repeat(README_LINES)));

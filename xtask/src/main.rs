@@ -9,6 +9,7 @@ macro_rules! println {
     ($($what:tt)*) => { print!("{}\n", format_args!($($what)*)) };
 }
 
+mod answers;
 mod arguments;
 mod bench;
 mod binaries;
@@ -21,6 +22,7 @@ mod guest;
 mod layers;
 mod metrics;
 mod packages;
+mod pages;
 mod programs;
 mod publish;
 mod soak;
@@ -155,8 +157,11 @@ Usage: cargo xtask COMMAND
                            hour and more, as root for the kernel's file systems
               --filter S   only those whose command contains S; with --full,
                            results
+              --built      with the program and this one as they are in target
               --kept       prints the list of the results that are kept, and
                            does nothing
+              --answers    prints README's table: published figures beside those
+                           of the kept results
   traps     what becomes of an external journal that is lost, swapped, shared or
             of another time: e2fsprogs and the kernel beside steadfast, as root;
             fails if steadfast does not do what docs/external-journals.md says

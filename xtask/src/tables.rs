@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::{step, value};
+use crate::{answers, step, value};
 
 /// Results that are kept: the file in docs/results, the command that writes it, and what that
 /// needs.
@@ -43,7 +43,7 @@ const RESULTS: [(&str, &str, &str); 7] = [
     ("nvdimm-dax.json", "steadfast lab run nvdimm-dax --json -", ""),
 ];
 /// Their folder.
-const FOLDER: &str = "docs/results";
+pub const FOLDER: &str = "docs/results";
 
 const BEGIN: &str = "<!-- table";
 const END: &str = "<!-- /table -->";
@@ -72,6 +72,11 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             "--check" => asked.check = true,
             "--quick" => asked.quick = true,
             "--full" => asked.full = true,
+            "--built" => asked.built = true,
+            "--answers" => {
+                print!("{}", answers::table(root)?);
+                return Ok(true);
+            }
             "--kept" => {
                 print!("{}", kept());
                 return Ok(true);

@@ -1,10 +1,11 @@
-//! What a program can check of the project's style, beyond rustfmt and clippy.
+//! What a program can check of the project's style, beyond rustfmt and clippy, and of its
+//! documents ([`pages`]).
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::string_errors;
+use crate::{pages, string_errors};
 
 /// More lines than this are a design fault.
 const LINES_MAX: usize = 1000;
@@ -49,6 +50,7 @@ pub fn check(root: &Path) -> anyhow::Result<TidyFindings> {
     }
     findings.faults.extend(string_errors::check(root)?);
     findings.faults.extend(missing_homes(root)?);
+    findings.faults.extend(pages::check(root)?);
     Ok(findings)
 }
 

@@ -152,12 +152,12 @@ mod tests {
         sb
     }
 
-    /// The list in README.md is that of the constants above.
+    /// The list in docs/mount.md is that of the constants above.
     #[test]
-    fn the_readme_lists_what_is_refused() {
-        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-        let readme = std::fs::read_to_string(readme).unwrap();
-        let (_, list) = readme.split_once("* the features ").unwrap();
+    fn the_documentation_lists_what_is_refused() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mount.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let (_, list) = page.split_once("* the features ").unwrap();
         let (list, _) = list.split_once(", and all features without a name").unwrap();
         let mut listed: Vec<&str> = list.split(',').map(str::trim).collect();
         listed.sort_unstable();

@@ -12,6 +12,7 @@
 //!
 //! docs/lab.md describes scenario files and the JSON.
 
+mod answer;
 pub mod calibrate;
 pub mod compare;
 pub mod devices;

@@ -104,7 +104,7 @@ impl RiskRow {
     }
 
     /// The same of its age, in milliseconds.
-    pub(super) fn comparable_ms(&self) -> &Percentiles {
+    pub(crate) fn comparable_ms(&self) -> &Percentiles {
         self.few_exposure_ms.as_ref().unwrap_or(&self.exposure_ms)
     }
 }

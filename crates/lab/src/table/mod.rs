@@ -1,5 +1,6 @@
 //! The tables of a run: grids of figures, laid out as text for a width, Markdown or CSV.
 
+mod answer;
 mod layout;
 mod peers;
 mod plain;
@@ -8,6 +9,7 @@ mod sentences;
 use crate::results::{Cell, Column, Order, Results, SpeedRow, TableLine, distinct};
 use peers::peer_lines;
 
+pub use answer::answer_text;
 pub use layout::{Layout, chosen_text, terminal_width, text};
 pub use plain::{csv, markdown};
 

@@ -78,7 +78,7 @@ fn print(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
     }
     show(results, &args.looks, &Choice::default(), out)?;
     match args.looks.format {
-        TableFormat::Text => print_findings(args, results, out),
+        TableFormat::Text if args.looks.wide => print_findings(args, results, out),
         _ => Ok(()),
     }
 }
@@ -121,6 +121,9 @@ fn show(results: &Results, looks: &TableLooks, choice: &Choice, out: &mut dyn Wr
         TableFormat::Json => summary::json(results)?,
         TableFormat::Csv => table::csv(results, choice),
         TableFormat::Markdown => terminal::harmless(&table::markdown(results, looks.wide, choice)),
+        TableFormat::Text if choice.is_all() && !looks.wide => {
+            table::answer_text(results, layout(looks))
+        }
         TableFormat::Text => table::chosen_text(results, layout(looks), choice),
     };
     Ok(write!(out, "{text}")?)

@@ -1,0 +1,189 @@
+//! What power cuts take.
+
+use steadfast_crash::program::describe::counted;
+
+use super::{Sentence, names};
+use crate::results::{LegRow, Rate, Results, RiskRow, bytes as human, distinct};
+
+/// A variant's cuts over all seeds.
+struct Cuts<'r> {
+    variant: &'r str,
+    is_kernel: bool,
+    is_control: bool,
+    broken: Rate,
+    damage: Rate,
+    by_hand: Rate,
+    /// Cuts that e2fsck did not call clean.
+    e2fsck: u64,
+    /// Of acknowledged work, most.
+    bytes: f64,
+    ms: f64,
+    /// A control of its own that was to fail, and whether it did.
+    controls: Vec<bool>,
+    not_judged: Option<String>,
+}
+
+fn all(results: &Results) -> Vec<Cuts<'_>> {
+    let rows: Vec<&RiskRow> = results.all::<RiskRow>().collect();
+    let of = |variant| {
+        let rows = || rows.iter().filter(move |r| r.variant == variant);
+        let sum = |f: fn(&RiskRow) -> Rate| Rate::of_all(&rows().map(|r| f(r)).collect::<Vec<_>>());
+        let most = |f: fn(&RiskRow) -> f64| rows().map(|r| f(r)).fold(0.0, f64::max);
+        let controls = rows().flat_map(|r| [&r.control_flush_ignored, &r.control_flushes_omitted]);
+        let controls = controls.flatten().filter(|c| c.must_break);
+        let info = results.variant(variant);
+        Cuts {
+            variant,
+            is_kernel: info.is_some_and(|v| v.kernel.is_some()),
+            is_control: info.is_some_and(|v| v.control),
+            broken: sum(|r| r.cuts_with_broken_promises),
+            damage: sum(|r| r.damage),
+            by_hand: sum(|r| r.manual_repair),
+            e2fsck: rows().map(|r| r.e2fsck_damage).sum(),
+            bytes: most(|r| r.comparable_bytes().max()),
+            ms: most(|r| r.comparable_ms().max()),
+            controls: controls.map(|c| !c.is_blind()).collect(),
+            not_judged: rows().find_map(|r| r.not_judged.as_ref().map(|n| n.why.clone())),
+        }
+    };
+    distinct(rows.iter().map(|r| r.variant.as_str())).into_iter().map(of).collect()
+}
+
+/// What must not be.
+pub(super) fn broken(results: &Results) -> Vec<Sentence> {
+    let mut found = Vec::new();
+    for cuts in all(results) {
+        let name = cuts.variant;
+        if let Some(why) = &cuts.not_judged {
+            found.push(Sentence::alarm(format!("Cuts of '{name}' could not be judged: {why}.")));
+        }
+        let is_ours = !cuts.is_kernel && !cuts.is_control;
+        if is_ours && cuts.broken.events + cuts.damage.events + cuts.e2fsck > 0 {
+            found.push(Sentence::alarm(format!(
+                "BROKEN: '{name}' lost synced data in {} of {} power cuts and was damaged after {}, \
+                 on honest devices.",
+                cuts.broken.events,
+                cuts.broken.of,
+                cuts.damage.events.max(cuts.e2fsck)
+            )));
+        }
+        if cuts.controls.contains(&false) || cuts.is_control && cuts.broken.events == 0 {
+            found.push(Sentence::alarm(format!(
+                "A CONTROL DID NOT FAIL: '{name}' shows zero without its flushes, too; this zero \
+                 proves nothing (--wide says more)."
+            )));
+        }
+    }
+    found
+}
+
+/// What holds, what others lose, and what nobody had synced.
+pub(super) fn sentences(results: &Results) -> Vec<Sentence> {
+    let all = all(results);
+    let mut said = Vec::new();
+    said.extend(zeros(&all));
+    said.extend(of_kernel(&all));
+    said.extend(not_synced(&all));
+    said.extend(of_legs(results));
+    said.into_iter().map(Sentence::plain).collect()
+}
+
+fn zeros(all: &[Cuts<'_>]) -> Option<String> {
+    let is_zero = |c: &&Cuts<'_>| !c.is_control && c.broken.events == 0 && c.broken.of > 0;
+    let zeros: Vec<&Cuts<'_>> = all.iter().filter(is_zero).collect();
+    let bound = zeros.iter().map(|c| c.broken.at_most_percent()).fold(0.0, f64::max);
+    let (least, most) =
+        (zeros.iter().map(|c| c.broken.of).min()?, zeros.iter().map(|c| c.broken.of).max()?);
+    let cuts = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    let controls: Vec<&Cuts<'_>> =
+        all.iter().filter(|c| c.is_control && c.broken.events > 0).collect();
+    let own = all.iter().flat_map(|c| &c.controls).filter(|failed| **failed).count();
+    let can_fail = match controls.first() {
+        Some(c) => format!(
+            "; the control '{}' loses it in {} of {}",
+            c.variant, c.broken.events, c.broken.of
+        ),
+        None if own > 0 => "; the controls, without flushes, lose it".into(),
+        None => "; no cache here is volatile, so it says nothing of flushes".into(),
+    };
+    Some(format!(
+        "In {cuts} power cuts of {} no synced data was lost (so many bound the rate at {bound:.0} \
+         %){can_fail}.",
+        match zeros.len() {
+            1 => format!("'{}'", zeros[0].variant),
+            n => format!("each of {}", counted(n as u64, "variant")),
+        }
+    ))
+}
+
+fn of_kernel(all: &[Cuts<'_>]) -> Option<String> {
+    let lost = |c: &&Cuts<'_>| c.is_kernel && c.broken.events + c.by_hand.events > 0;
+    let parts: Vec<String> = all
+        .iter()
+        .filter(lost)
+        .map(|c| {
+            let by_hand = match c.by_hand.events {
+                0 => String::new(),
+                n => format!(" (repair by hand after {n})"),
+            };
+            format!("'{}' in {} of {}{by_hand}", c.variant, c.broken.events, c.broken.of)
+        })
+        .collect();
+    (!parts.is_empty())
+        .then(|| format!("Of the kernel's, synced data was lost by {}.", parts.join(", ")))
+}
+
+fn not_synced(all: &[Cuts<'_>]) -> Option<String> {
+    let honest: Vec<&Cuts<'_>> = all.iter().filter(|c| !c.is_control).collect();
+    let most = honest.iter().max_by(|a, b| a.ms.total_cmp(&b.ms))?;
+    if most.ms == 0.0 {
+        return Some("Nothing was lost that had not been synced, either.".into());
+    }
+    let least = honest.iter().min_by(|a, b| a.ms.total_cmp(&b.ms))?;
+    let bytes = honest.iter().map(|c| c.bytes).fold(0.0, f64::max);
+    let age = |ms: f64| match ms {
+        ms if ms < 1000.0 => format!("{ms:.0} ms"),
+        ms => format!("{:.1} s", ms / 1e3),
+    };
+    let others = match age(least.ms) == age(most.ms) {
+        true => String::new(),
+        false => format!(", on '{}' {}", least.variant, age(least.ms)),
+    };
+    Some(format!(
+        "What was not synced is lost, as everywhere: up to {} old on '{}'{others}; at most {} at a \
+         cut.",
+        age(most.ms),
+        most.variant,
+        human(bytes)
+    ))
+}
+
+/// Volumes with a leg in memory.
+fn of_legs(results: &Results) -> Option<String> {
+    let rows: Vec<&LegRow> = results.all::<LegRow>().collect();
+    let sum = |variant: &str| {
+        let of = rows.iter().filter(|r| r.variant == variant).map(|r| r.lost_flushed);
+        Rate::of_all(&of.collect::<Vec<_>>())
+    };
+    let of = |is_model: bool| {
+        let of = rows.iter().filter(move |r| r.model == is_model);
+        let of = distinct(of.map(|r| r.variant.as_str())).into_iter();
+        of.map(|v| (v, sum(v))).collect::<Vec<_>>()
+    };
+    let lost: Vec<String> = of(true)
+        .into_iter()
+        .chain(of(false))
+        .filter(|(_, rate)| rate.events > 0)
+        .map(|(v, rate)| format!("'{v}' in {} of {} cuts", rate.events, rate.of))
+        .collect();
+    let ours = of(false);
+    let kept: Vec<&str> = ours.iter().filter(|(_, r)| r.events == 0).map(|(v, _)| *v).collect();
+    let mut said = Vec::new();
+    if !lost.is_empty() {
+        said.push(format!("Flushed data was lost by {}", lost.join(", ")));
+    }
+    if !kept.is_empty() {
+        said.push(format!("kept by {}", names(&kept, 4)));
+    }
+    (!said.is_empty()).then(|| format!("{}.", said.join("; ")))
+}

@@ -6,6 +6,36 @@ Usage: recompute.py DIR   (standard library only)
 The recording says what the workload did, what it was promised, and what each recovered file
 system held; docs/risk.md says how the figures follow. They are computed here anew, cut by cut, and
 compared with what the program has counted. Exit status 1 if one differs, or cannot be so.
+
+Each seed and variant has a folder DIR/seed-S/VARIANT, with JSON lines. All instants are {`tick`,
+`ns`}: the place in the order of all that happened in the run, and the time. After the first file
+that cannot be written nothing more is recorded; a file that is there is whole.
+
+devices.jsonl      `device` (number), `name`, `bytes`, `keeps`: what of its writes a power failure
+                   spares
+requests.jsonl     what a device was asked: `device`, `request` (write, flush, discard, store,
+                   persist, fence), `offset`, `bytes`, `fua`, `data` (pieces of what was written:
+                   `stamped` [bytes, tag, position], `escaped` the same with zeros for the journal's
+                   magic number that it began with, `fill` [bytes, byte], `other` [bytes, digest]),
+                   `submitted`, `completed` (null: never), `failed`
+writes.jsonl       what the workload did to contents: `file` (or `object N`, the Nth that was made,
+                   where files change their names), `call` (write, resize, clear, allocate),
+                   `offset` (of a resize: the size), `bytes`, `tag` (what the data of a write is
+                   stamped with), `started`, `returned`, `durable` (from when on it was promised;
+                   null: never)
+calls.jsonl        what it did to names, and what it asked to be made durable: `call`, `path`,
+                   `other`, `started`, `returned`
+found-files.jsonl  files as they were found after cuts: `path`, `size`, `runs`: from which byte on
+                   there are zeros ([byte]), stamped data ([byte, tag, position]), or anything
+                   else, sector by sector ([byte, its bytes])
+found.jsonl        of a recovered file system the files, by their lines in found-files.jsonl, from 0
+cuts.jsonl         a cut: `number`, `place` (the number of the first cut at the same place), `tick`,
+                   `at_ns`, `found` (the line of found.jsonl, from 0), and what it took, in the
+                   words of the JSON: `broken_promises`, `lost_bytes`, `lost_operations`,
+                   `lost_age_ns`, `torn_writes`, `torn_units`, `stale_bytes`, `order_violations`,
+                   `empty_after_rename`, `empty_after_replace`, `damage` (in words),
+                   `manual_repair`, `e2fsck_clean` (null: not asked), `recovery_ns`
+control-flush-ignored.jsonl, control-flushes-omitted.jsonl    the cuts of the controls
 """
 import bisect
 import collections

@@ -85,11 +85,11 @@ Usage: cargo xtask COMMAND
   gallery   real programs under power cuts, by the files in gallery/, as root:
             installs what is missing, runs each setting and a control without
             syncs, keeps what is reported in gallery/results and makes
-            docs/gallery.md of it
+            docs/gallery.md and gallery/README.md of it
               NAME...      only these, by their folders (default: all)
               --on steadfast:PATH  a program that is there
-              --show T     prints a table of what is kept: settings, findings,
-                           versions
+              --show T     prints a table of what is kept: answers, found,
+                           settings, findings, versions
   bench fs  how fast mounted file systems are, side by side, as root
               --on KIND    as of conformance; the first is compared with the
                            others (default: steadfast, fuse2fs, kernel,

@@ -1,4 +1,5 @@
-//! The tables of README.md and docs/*.md, made by the commands that stand above them.
+//! The tables of README.md, docs/*.md and gallery/README.md, made by the commands that stand above
+//! them.
 //!
 //! A table stands between two comments:
 //!
@@ -187,9 +188,10 @@ fn missing(root: &Path, command: &str) -> Option<String> {
     shlex::split(command)?.into_iter().find(kept)
 }
 
-/// README.md, the pages of docs, and the one that lists the results.
+/// README.md, the pages of docs, the one that lists the results, and the gallery's.
 fn pages(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut pages = vec![root.join("README.md"), root.join(FOLDER).join("README.md")];
+    let mut pages: Vec<PathBuf> =
+        ["README.md", "docs/results/README.md", "gallery/README.md"].map(|p| root.join(p)).into();
     for entry in std::fs::read_dir(root.join("docs"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|e| e == "md") {

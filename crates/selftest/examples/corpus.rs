@@ -1,5 +1,5 @@
 //! CrashMonkey's known bugs and ACE's workloads on our file systems and the kernel's: a row for
-//! each, and what failed. docs/risk.md has the results.
+//! each, and what failed. README.md of this crate has the results.
 //!
 //! ```sh
 //! cargo run --release -p steadfast-selftest --example corpus -- [OPTION...]

@@ -1,4 +1,4 @@
-//! What each kind of medium breaks, for which set-up: the table of docs/risk.md.
+//! What each kind of medium breaks, for which set-up: the table of README.md and docs/risk.md.
 //!
 //! ```sh
 //! cargo run --release -p steadfast-selftest --example media -- [STATES] [KIND]

@@ -11,8 +11,8 @@
 //! * What calls cost: [`operations`] (names, attributes, small writes), [`durable`] (small calls
 //!   that are durable, beside the kernel's).
 //!
-//! Each is run by the tests of this crate, and by its examples for people: docs/risk.md has their
-//! commands, `cargo xtask bench` runs those that measure.
+//! Each is run by the tests of this crate, and by its examples for people: README.md has their
+//! commands and results, `cargo xtask bench` runs those that measure.
 
 pub mod corpus;
 mod devices;

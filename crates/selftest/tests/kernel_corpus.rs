@@ -19,7 +19,7 @@ fn soaks() -> bool {
 }
 
 /// One in five of the known bugs on the kernel's ext4; the soak runs all, on XFS too.
-/// (btrfs fails generic/321: docs/risk.md.)
+/// (btrfs fails generic/321: README.md.)
 #[test]
 fn no_known_bug_is_in_the_kernel() {
     let (kinds, every): (&[KernelFs], usize) = match soaks() {

@@ -1,4 +1,4 @@
-//! What a trace says. docs/internals/traces.md describes the file for other programs.
+//! What a trace says. FORMAT.md describes the file for other programs.
 //!
 //! A trace is JSON lines, compressed by zstd in frames of about a mebibyte. The first line is a
 //! [`TraceHeader`], each other one an [`TraceEntry`], the last one [`TraceEntry::End`].

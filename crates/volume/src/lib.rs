@@ -9,7 +9,7 @@
 //! identity, so that an old, blank or foreign leg is never used as a good one. A leg may be
 //! volatile (a RAM disk): it serves reads, and durability does not depend on it.
 //!
-//! The bytes on the members are described in `ondisk` and in docs/mirrors.md.
+//! The bytes on the members are described in `ondisk` and in FORMAT.md.
 
 #[macro_use]
 mod error;

@@ -4,7 +4,8 @@
 //! the scripts that drive and judge it ([`program`]). Each setting is run twice by `steadfast crash
 //! run`: as it is, and as a control whose syncs do nothing. A setting of which nothing is found
 //! shows something only if its control is found: the page marks a zero of which that is not so.
-//! What the runs report is kept in gallery/results, and docs/gallery.md is made of that ([`page`]).
+//! What the runs report is kept in gallery/results; docs/gallery.md and
+//! gallery/README.md are made of that ([`page`]).
 
 mod install;
 mod page;

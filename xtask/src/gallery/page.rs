@@ -1,4 +1,9 @@
-//! The tables of docs/gallery.md, made of the programs' files and of what their runs reported.
+//! The tables of docs/gallery.md and gallery/README.md, made of the programs' files and of what
+//! their runs reported.
+//!
+//! The first page says which programs lose what on the recorded disk: `answers`, and `found` for
+//! what breaks a promise. The second has all: `settings`, each of the `findings`, and the
+//! `versions`.
 
 use std::path::Path;
 
@@ -32,10 +37,12 @@ pub fn stored<'a>(
 /// One of the page's tables, as Markdown.
 pub fn show(what: &str, kept: &StoredResults<'_>) -> anyhow::Result<String> {
     Ok(match what {
+        "answers" => answers(kept),
         "settings" => settings(kept),
+        "found" => found(kept),
         "findings" => findings(kept),
         "versions" => versions(kept),
-        _ => bail!("--show takes settings, findings or versions"),
+        _ => bail!("--show takes answers, found, settings, findings or versions"),
     })
 }
 
@@ -58,32 +65,58 @@ fn each<'a>(kept: &'a StoredResults<'_>) -> impl Iterator<Item = SettingRow<'a>>
     })
 }
 
+/// Each setting is a row, with what its document promises.
+fn answers(kept: &StoredResults<'_>) -> String {
+    let head = "| program, setting | what it promises | wrong | control |\n|---|---|--:|--:|\n";
+    let mut rows = String::from(head);
+    for SettingRow { program, setting, run, control } in each(kept) {
+        let named = match (setting.name.as_str(), setting.is_default) {
+            ("default", _) => program.name.clone(),
+            (name, true) => format!("{}, {name} (default)", program.name),
+            (name, false) => format!("{}, {name}", program.name),
+        };
+        let said = format!("[{}]({})", setting.promise, setting.reference);
+        rows.push_str(&row(&[named, said, wrong(run, control), of(control)]));
+    }
+    rows
+}
+
 /// Each setting is a row.
 fn settings(kept: &StoredResults<'_>) -> String {
     let head = "\
-| program | setting | what it promises | instants | states | wrong | control: wrong | \
-by POSIX alone: states | wrong | control: wrong |
-|---|---|---|--:|--:|--:|--:|--:|--:|--:|
+| program | setting | instants | wrong | control | wrong by POSIX alone | its control |
+|---|---|--:|--:|--:|--:|--:|
 ";
     let mut rows = String::from(head);
     for SettingRow { program, setting, run, control } in each(kept) {
         let (alone, control_alone) = (posix(run), posix(control));
-        let is_named = setting.is_default && setting.name != "default";
-        let default = if is_named { " (default)" } else { "" };
-        let said = format!("[{}]({})", setting.promise, setting.reference);
         let cells = [
             program.name.clone(),
-            format!("{}{default}", setting.name),
-            said,
+            setting.name.clone(),
             number(&run["cuts"]),
-            explored(run),
             wrong(run, control),
             of(control),
-            explored(alone),
             wrong(alone, control_alone),
             of(control_alone),
         ];
         rows.push_str(&row(&cells));
+    }
+    rows
+}
+
+/// Each setting that breaks a promise on the recorded disk is a row, with what most of the wrong
+/// states showed. A note that begins with "None" says that none is broken.
+fn found(kept: &StoredResults<'_>) -> String {
+    let head = "| program, setting | seen | which promise it breaks |\n|---|---|---|\n";
+    let mut rows = String::from(head);
+    for SettingRow { program, setting, run, .. } in each(kept) {
+        let all = run["findings"].as_array().into_iter().flatten();
+        let Some(most) = all.max_by_key(|finding| finding["states"].as_u64()) else { continue };
+        let note = setting.note.as_deref().unwrap_or_default().trim();
+        if !note.starts_with("None") {
+            let name = format!("{}, {}", program.name, setting.name);
+            rows.push_str(&row(&[name, seen(&most["what"]), note.to_owned()]));
+        }
     }
     rows
 }
@@ -191,25 +224,22 @@ fn number(of: &Value) -> String {
     of.as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
-/// How many states were judged; with a `+` where time was up before all were.
-fn explored(report: &Value) -> String {
-    let more = if report["not_explored"].is_null() { "" } else { "+" };
-    number(&report["states"]) + more
-}
-
-/// What was wrong: in bold where anything was. A zero that its control shows too is no evidence.
+/// What was wrong of how many states: in bold where anything was, with a `+` where time was up
+/// before all were judged. A zero that its control shows too is no evidence.
 fn wrong(report: &Value, control: &Value) -> String {
+    let more = if report["not_explored"].is_null() { "" } else { "+" };
+    let share = of(report) + more;
     match (report["bad_states"].as_u64(), control["bad_states"].as_u64()) {
-        (Some(0), Some(0)) => "0, no evidence".to_owned(),
-        (Some(0), _) => "0".to_owned(),
-        (Some(bad), _) => format!("**{bad}**"),
+        (Some(0), Some(0)) => share + ", no evidence",
+        (Some(0), _) => share,
+        (Some(_), _) => format!("**{share}**"),
         (None, _) => "-".to_owned(),
     }
 }
 
 /// What was wrong of how many.
 fn of(report: &Value) -> String {
-    format!("{} of {}", number(&report["bad_states"]), number(&report["states"]))
+    format!("{}/{}", number(&report["bad_states"]), number(&report["states"]))
 }
 
 /// A word without the folder that a judge had for its tree, which is another one each time.
@@ -275,15 +305,23 @@ mod tests {
     fn rows_have_what_was_reported() {
         let program = program();
         let kept = vec![(&program, result(&report(2, 0), &report(3, 1)))];
-        let row = "| A | b | [all is kept](https://a) | 4 | 7+ | **2** | 3 of 7 | 9 | 0 | 1 of 9 |";
+        let row = "| A | b | 4 | **2/7+** | 3/7 | 0/9 | 1/9 |";
         assert_eq!(show("settings", &kept).unwrap().lines().nth(2), Some(row));
+        let row = "| A, b | [all is kept](https://a) | **2/7+** | 3/7 |";
+        assert_eq!(show("answers", &kept).unwrap().lines().nth(2), Some(row));
         let row = "| A, b | on the recorded disk | 2 | a \\| b c; or d | - |  |";
         assert_eq!(show("findings", &kept).unwrap().lines().nth(2), Some(row));
+        let row = "| A, b | a \\| b c |  |";
+        assert_eq!(show("found", &kept).unwrap().lines().nth(2), Some(row));
+        let mut warned = self::program();
+        warned.setting[0].note = Some("None: the documents say so".to_owned());
+        let kept_warned = vec![(&warned, result(&report(2, 0), &report(3, 1)))];
+        assert_eq!(show("found", &kept_warned).unwrap().lines().nth(2), None);
         assert_eq!(text(&json!("no \"/tmp/steadfast-mount-a/7-b/tree/db\"")), "no \"db\"");
         assert!(show("versions", &kept).unwrap().contains("| A | not run |  | not run |"));
         assert!(show("x", &kept).is_err());
         let zeros = vec![(&program, result(&report(0, 0), &report(1, 0)))];
-        let row = "| 7+ | 0 | 1 of 7 | 9 | 0, no evidence | 0 of 9 |";
+        let row = "| 0/7+ | 1/7 | 0/9, no evidence | 0/9 |";
         assert!(show("settings", &zeros).unwrap().contains(row));
     }
 }

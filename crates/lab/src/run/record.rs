@@ -1,7 +1,7 @@
 //! The recordings and the rows of the cuts, as JSON lines, from which the figures can be computed
 //! again.
 //!
-//! docs/risk.md describes the files; docs/recompute.py reads them.
+//! docs/recompute.py describes the files, and reads them.
 
 use std::fs::{self, File, create_dir_all};
 use std::io::{BufWriter, Write};

@@ -156,7 +156,7 @@ impl TableRows {
     }
 }
 
-/// One table for a part, as docs/benchmarks.md has it.
+/// One table for a part, with all columns.
 pub(super) fn print_wide(part: Part, rows: &[Vec<String>]) {
     println!("\n{}:\n", part.title());
     let head = ["call", "tasks", "steadfast", "kernel", "set-up", "x", "CPU", "kernel's", "p99"];

@@ -13,7 +13,7 @@
 //! Figures that take longer are kept in docs/results, as the program wrote them ([`RESULTS`]), and
 //! tables are made of those in no time: so CI compares these too. What is not there yet is left
 //! out.
-//! The program is `steadfast` (built now) or `xtask`. What begins with `|` stays as it is,
+//! The program is `steadfast` (built now) or `xtask`. What begins with `|` or `*` stays as it is,
 //! everything else is put into a code block; with `console` after `quick` the command stands above
 //! it, behind a `$`, as in a terminal.
 
@@ -248,7 +248,7 @@ fn made(root: &Path, table: &Table) -> anyhow::Result<String> {
 }
 
 fn in_page(table: &Table, text: &str) -> String {
-    match (table.console, text.starts_with('|')) {
+    match (table.console, text.starts_with(['|', '*'])) {
         (true, _) => format!("```console\n$ {}\n{text}\n```\n", table.command),
         (false, true) => format!("\n{text}\n\n"),
         (false, false) => format!("```\n{text}\n```\n"),

@@ -11,16 +11,12 @@ struct Cuts<'r> {
     is_kernel: bool,
     is_control: bool,
     broken: Rate,
-    damage: Rate,
     by_hand: Rate,
-    /// Cuts that e2fsck did not call clean.
-    e2fsck: u64,
     /// Of acknowledged work, most.
     bytes: f64,
     ms: f64,
     /// A control of its own that was to fail, and whether it did.
     controls: Vec<bool>,
-    not_judged: Option<String>,
 }
 
 fn all(results: &Results) -> Vec<Cuts<'_>> {
@@ -37,44 +33,13 @@ fn all(results: &Results) -> Vec<Cuts<'_>> {
             is_kernel: info.is_some_and(|v| v.kernel.is_some()),
             is_control: info.is_some_and(|v| v.control),
             broken: sum(|r| r.cuts_with_broken_promises),
-            damage: sum(|r| r.damage),
             by_hand: sum(|r| r.manual_repair),
-            e2fsck: rows().map(|r| r.e2fsck_damage).sum(),
             bytes: most(|r| r.comparable_bytes().max()),
             ms: most(|r| r.comparable_ms().max()),
             controls: controls.map(|c| !c.is_blind()).collect(),
-            not_judged: rows().find_map(|r| r.not_judged.as_ref().map(|n| n.why.clone())),
         }
     };
     distinct(rows.iter().map(|r| r.variant.as_str())).into_iter().map(of).collect()
-}
-
-/// What must not be.
-pub(super) fn broken(results: &Results) -> Vec<Sentence> {
-    let mut found = Vec::new();
-    for cuts in all(results) {
-        let name = cuts.variant;
-        if let Some(why) = &cuts.not_judged {
-            found.push(Sentence::alarm(format!("Cuts of '{name}' could not be judged: {why}.")));
-        }
-        let is_ours = !cuts.is_kernel && !cuts.is_control;
-        if is_ours && cuts.broken.events + cuts.damage.events + cuts.e2fsck > 0 {
-            found.push(Sentence::alarm(format!(
-                "BROKEN: '{name}' lost synced data in {} of {} power cuts and was damaged after {}, \
-                 on honest devices.",
-                cuts.broken.events,
-                cuts.broken.of,
-                cuts.damage.events.max(cuts.e2fsck)
-            )));
-        }
-        if cuts.controls.contains(&false) || cuts.is_control && cuts.broken.events == 0 {
-            found.push(Sentence::alarm(format!(
-                "A CONTROL DID NOT FAIL: '{name}' shows zero without its flushes, too; this zero \
-                 proves nothing (--wide says more)."
-            )));
-        }
-    }
-    found
 }
 
 /// What holds, what others lose, and what nobody had synced.

@@ -6,7 +6,7 @@ mod published;
 mod speed;
 mod variants;
 
-use crate::results::Results;
+use crate::results::{Note, Results, SeedResults};
 pub use variants::{AnswerLine, AnswerTable};
 
 /// What was found.
@@ -31,31 +31,33 @@ impl Sentence {
     fn plain(text: impl Into<String>) -> Sentence {
         Sentence { text: text.into(), alarm: false }
     }
-
-    fn alarm(text: impl Into<String>) -> Sentence {
-        Sentence { text: text.into(), alarm: true }
-    }
 }
 
 /// What a run has found.
 pub fn answer(results: &Results) -> Answer {
-    let failed = results.failures.iter().map(|f| {
-        Sentence::alarm(format!("FAILED: {}: {}.", f.variant, f.what.trim_end_matches('.')))
-    });
-    let mut sentences: Vec<Sentence> = failed.collect();
-    sentences.extend(loss::broken(results));
+    let mut sentences = alarms(results);
     sentences.extend(speed::sentences(results));
     sentences.extend(loss::sentences(results));
     sentences.extend(published::sentence(results));
-    if sentences.is_empty() {
-        let ended = if results.partial {
-            "It was stopped before any part had ended"
-        } else {
-            "Nothing was measured"
-        };
-        sentences.push(Sentence::plain(format!("{ended}.")));
+    if results.runs.iter().all(SeedResults::is_empty) && !results.partial {
+        sentences.push(Sentence::plain("Nothing was measured."));
     }
     Answer { sentences, table: variants::table(results) }
+}
+
+/// Alarms that are said; so many more are counted.
+const ALARMS: usize = 3;
+
+/// What must not be: it is among the notes.
+fn alarms(results: &Results) -> Vec<Sentence> {
+    let all: Vec<&Note> = results.notes.iter().filter(|note| note.alarm).collect();
+    let alarm = |text: String| Sentence { text, alarm: true };
+    let mut said: Vec<Sentence> =
+        all.iter().take(ALARMS).map(|note| alarm(note.text.clone())).collect();
+    if all.len() > said.len() {
+        said.push(alarm(format!("And {} more of this kind: --wide.", all.len() - said.len())));
+    }
+    said
 }
 
 /// `'a', 'b' and 'c'`, at most so many of them: `'a', 'b' and 4 more`.

@@ -143,8 +143,8 @@ pub(super) fn ours(
 }
 
 /// Runs the workload on Steadfast's own file system in virtual time, if it was not run through its
-/// mount in real time, cuts it, and counts what the cuts take. The speeds reported are those of the runs in real time, if there were some (`real`):
-/// in process, and mounted.
+/// mount in real time, cuts it, and counts what the cuts take. The speeds reported are those of the
+/// runs in real time, if there were some (`real`): in process, and mounted.
 fn run(
     of: Subject<'_>,
     workload: &FilesWorkload,

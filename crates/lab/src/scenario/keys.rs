@@ -99,17 +99,21 @@ fn value_of(text: &str) -> serde_json::Value {
     value.expect("a default in TOML")
 }
 
-/// The table of docs/lab.md.
+/// The list of docs/lab.md: the keys of each table below it.
 pub fn markdown() -> String {
-    let mut text = String::from("| table | key | without it | meaning |\n|---|---|---|---|\n");
+    let (mut text, mut above) = (String::new(), "");
     for (table, key) in all() {
+        // OK to ignore: writing to a string does not fail.
+        if table != above {
+            let _ = writeln!(text, "* **{table}**");
+            above = table;
+        }
         let without = match key.need {
             Need::Required => "**required**".to_owned(),
             Need::Default(value) => format!("`{value}`"),
-            Need::Optional(what) => what.to_owned(),
+            Need::Optional(what) => format!("without it: {what}"),
         };
-        // OK to ignore: writing to a string does not fail.
-        let _ = writeln!(text, "| {table} | `{}` | {without} | {} |", key.name, key.meaning());
+        let _ = writeln!(text, "  * `{}` ({without}): {}", key.name, key.meaning());
     }
     text
 }

@@ -2,7 +2,8 @@
 
 use steadfast_vfs::foreign::lines as harmless;
 
-use super::Layout;
+use super::layout::fitting;
+use super::{Layout, grids};
 use crate::answer::{AnswerLine, AnswerTable, answer};
 use crate::results::Results;
 use crate::wrap::lines as wrapped;
@@ -21,18 +22,32 @@ const GAP: &str = "  ";
 /// What was found, in a few sentences and one table, and what has the rest.
 pub fn answer_text(results: &Results, layout: Layout) -> String {
     let answer = answer(results);
-    let mut lines = wrapped(&harmless(&results.title), layout.width);
+    let title = format!("{} ({} clock)", results.title, results.clock.name());
+    let mut lines = wrapped(&harmless(&title), layout.width);
     for sentence in &answer.sentences {
         let text = wrapped(&harmless(&sentence.text), layout.width);
         lines.extend(text.into_iter().map(|line| coloured(line, sentence.alarm, layout)));
     }
-    if let Some(table) = &answer.table {
+    let left = LINES.saturating_sub(lines.len() + 2);
+    let table = match &answer.table {
+        Some(table) => drawn(table, left, layout),
+        None => first(results, left, layout),
+    };
+    if !table.is_empty() {
         lines.push(String::new());
-        let left = LINES.saturating_sub(lines.len() + 1);
-        lines.extend(drawn(table, left, layout));
+        lines.extend(table);
     }
-    lines.push("All tables and notes: --wide; a page with pictures: --report FILE.html".into());
+    lines.push("All tables, notes and findings: --wide; a page: --report FILE.html".into());
     lines.join("\n") + "\n"
+}
+
+/// The first table that there is, where the figures are not of variants.
+fn first(results: &Results, most: usize, layout: Layout) -> Vec<String> {
+    let Some(grid) = grids(results).into_iter().find(|grid| !grid.lines.is_empty()) else {
+        return Vec::new();
+    };
+    let text = fitting(&grid.narrow(false), layout).into_iter().next().unwrap_or_default();
+    text.lines().take(most).map(str::to_owned).collect()
 }
 
 fn coloured(text: String, alarm: bool, layout: Layout) -> String {
@@ -75,7 +90,7 @@ fn drawn(table: &AnswerTable, most: usize, layout: Layout) -> Vec<String> {
             let text = (row + heading.len()).checked_sub(high).map_or("", |at| &heading[at]);
             line += &format!("{GAP}{text:>width$}");
         }
-        lines.push(line);
+        lines.push(line.trim_end().to_owned());
     }
     let fit = most.saturating_sub(lines.len()).max(1);
     let shown =

@@ -90,7 +90,7 @@ fn heading_of(results: &Results, width: usize) -> String {
 
 /// The table in as many parts as it takes for none to be wider than the layout; each has the
 /// first column and as many of the others as fit, one at least.
-fn fitting(grid: &Grid, layout: Layout) -> Vec<String> {
+pub(super) fn fitting(grid: &Grid, layout: Layout) -> Vec<String> {
     let mut parts = Vec::new();
     let mut begin = 0;
     while begin < grid.headings.len() {

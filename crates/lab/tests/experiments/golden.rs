@@ -7,10 +7,14 @@ use std::path::Path;
 
 use snapbox::{Data, assert_data_eq};
 use steadfast_lab::results::Results;
-use steadfast_lab::table::{Layout, text};
+use steadfast_lab::table::{Layout, answer_text, text};
 
-/// The tables are those of the file. Not of a soak, which cuts more often.
+/// The tables are those of the file, not of a soak, which cuts more often; what stands first fits a
+/// terminal.
 pub fn assert_tables(name: &str, results: &Results) {
+    let answer = answer_text(results, Layout::default());
+    assert!(answer.lines().count() <= 24, "{answer}");
+    assert!(answer.lines().all(|line| line.chars().count() <= 80), "{answer}");
     if std::env::var_os("STEADFAST_SOAK").is_some() {
         return;
     }

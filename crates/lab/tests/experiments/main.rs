@@ -1,6 +1,7 @@
 //! Experiments at a small size, scenarios with mistakes, and what is written of results. One
 //! program: each by itself would be linked with the whole lab.
 
+mod answers;
 mod band;
 mod controls;
 mod copies;

@@ -33,7 +33,7 @@ Examples:
     },
     /// List the keys of scenario files: what is required, what each means
     Keys {
-        /// As a table of Markdown
+        /// As a list of Markdown
         #[arg(long)]
         markdown: bool,
         /// Print as JSON
@@ -53,7 +53,7 @@ Exit status: 0 it can be run, 2 it is wrong.")]
         #[arg(long)]
         json: bool,
     },
-    /// Run a scenario and show speed and data at risk
+    /// Run a scenario: what was found of speed and data loss, in a few sentences and a table
     #[command(after_help = "\
 Examples:
   steadfast lab run nvram-journal
@@ -347,7 +347,7 @@ pub struct TableLooks {
     /// How the tables are printed
     #[arg(long, value_enum, default_value_t = TableFormat::Text)]
     pub format: TableFormat,
-    /// Print all columns
+    /// Print all tables with all columns, the notes, and what was found of each variant
     #[arg(long)]
     pub wide: bool,
 }

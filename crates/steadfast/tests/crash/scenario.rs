@@ -69,7 +69,8 @@ fn a_cut_of_a_scenario_is_made_again() {
     assert_eq!(std::fs::metadata(folder.path().join("cut.img")).unwrap().len(), 131_072 * 512);
 
     // The run for people prints that command.
-    let ran = here(&["lab", "run", "short.toml", "--seed", "3", "--report", "short.html"]);
+    let line = ["lab", "run", "short.toml", "--seed", "3", "--wide", "--report", "short.html"];
+    let ran = here(&line);
     let command = format!("steadfast {} {number}\n", cut.join(" "));
     // A long command goes on below.
     let printed = text(&ran.stdout).replace(" \\\n      ", " ");

@@ -100,6 +100,9 @@ impl Workload for Files {
     }
 }
 
+/// Speeds in process and mounted, and the run that is cut where that is one in real time.
+type OursInRealTime = ([Vec<Speed>; 2], Option<Box<RecordedFiles>>);
+
 /// What the runs in real time are of a variant.
 pub(super) enum RealPart {
     /// All of it: it is one of the kernel's.
@@ -148,7 +151,7 @@ pub(super) fn ours(
 fn run(
     of: Subject<'_>,
     workload: &FilesWorkload,
-    real: Option<([Vec<Speed>; 2], Option<Box<RecordedFiles>>)>,
+    real: Option<OursInRealTime>,
     report: &Report,
 ) -> Result<JobResult> {
     let (speeds, cut_run) = real.unzip();

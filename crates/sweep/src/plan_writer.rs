@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 
 use sha2::{Digest, Sha256};
 
@@ -153,6 +153,6 @@ impl<W: Write> Hashed<W> {
         }
         self.digest.update(line);
         self.digest.update(b"\n");
-        Ok(writeln!(self.out, "{line}").map_err(io::Error::from)?)
+        Ok(writeln!(self.out, "{line}")?)
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use steadfast_crash::program::describe::counted;
 use steadfast_setup::Overwrite;
 
-use super::jobs::{Job, JobEnd};
+use super::cases::CaseEnd;
+use super::jobs::Job;
 use super::peers::Peers;
 use super::setting::Setting;
 use super::workload::JobResult;
@@ -42,7 +43,7 @@ const PLACES: &str = "'place': the places that each may have by speed. Two have 
 pub(super) fn results(
     settings: &[Arc<Setting>],
     jobs: &[Job],
-    outcomes: Vec<Option<JobEnd>>,
+    outcomes: Vec<Option<CaseEnd>>,
     peers: Peers,
 ) -> Option<Results> {
     let first = settings.first()?;

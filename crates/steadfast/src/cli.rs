@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 pub use image::{FsKind, Image, JournalCommand, Mkfs, Mount, NewJournalArgs, Reading};
 pub use lab::{
     Lab, LabCalibrate, LabCompare, LabRun, LabSensitivity, LabShow, LabValidate, ListFormat,
-    TableFormat, TableLooks,
+    RunOutput, TableFormat, TableLooks,
 };
 
 /// Fast memory in front of slow disks: measure what it gains, and what a power failure loses.
@@ -42,6 +42,9 @@ pub enum Command {
     /// Run and compare storage variants
     #[command(subcommand)]
     Lab(Lab),
+    /// Run many cases on many machines: plan, run, merge, submit
+    #[command(subcommand)]
+    Sweep(crate::commands::sweep::cli::Sweep),
     /// Run IOzone's tests, with IOzone's own options
     #[command(
         disable_help_flag = true,
@@ -335,10 +338,13 @@ impl Command {
     /// [`Harmless`]: crate::terminal::Harmless
     pub fn prints_bytes(&self) -> bool {
         use crate::commands::crash::cli::Crash;
+        use crate::commands::sweep::cli::Sweep;
         matches!(
             self,
             Command::Cat { .. }
                 | Command::Lab(Lab::Run(_) | Lab::Show(_))
+                // A plan's fingerprint is of its bytes, which are ASCII.
+                | Command::Sweep(Sweep::Plan(_) | Sweep::Merge(_) | Sweep::Submit(_))
                 | Command::Crash(Crash::Run(_))
         )
     }

@@ -3,8 +3,8 @@
 //! Only the number is taken from there, never how many there are: `sbatch --array=3,5` says that
 //! its array has two tasks.
 
-/// Variables that say which of many tasks this one is, and the number of their first.
-const VARIABLES: [(&str, u32); 6] = [
+/// Environment variables that say which of many tasks this one is, and the number of their first.
+pub const SHARD_VARIABLES: [(&str, u32); 6] = [
     ("SLURM_ARRAY_TASK_ID", 0),
     ("JOB_COMPLETION_INDEX", 0),
     ("HQ_TASK_ID", 0),
@@ -72,7 +72,7 @@ pub enum ChoiceError {
 }
 
 fn names() -> String {
-    VARIABLES.map(|(name, _)| name).join(", ")
+    SHARD_VARIABLES.map(|(name, _)| name).join(", ")
 }
 
 /// The shard of a plan with so many that this process runs; `option`: what `--shard` says.
@@ -87,7 +87,7 @@ pub fn chosen_shard(
 ) -> Result<ChosenShard, ChoiceError> {
     let mut said: Vec<(String, u32)> = Vec::new();
     said.extend(option.map(|shard| ("--shard".to_owned(), shard)));
-    for (name, first) in VARIABLES {
+    for (name, first) in SHARD_VARIABLES {
         let Some(value) = variable(name).filter(|value| !value.is_empty()) else { continue };
         let number = value.parse::<u32>().ok().and_then(|number| number.checked_sub(first));
         let name = name.to_owned();

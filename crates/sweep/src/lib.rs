@@ -39,7 +39,7 @@ mod result_reader;
 mod shard_run;
 mod shards;
 
-pub use choice::{ChoiceError, ChosenShard, chosen_shard};
+pub use choice::{ChoiceError, ChosenShard, SHARD_VARIABLES, chosen_shard};
 pub use digest::sha256_of_file;
 pub use error::{Result, SweepError};
 pub use fault::Fault;

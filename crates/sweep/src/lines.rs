@@ -76,3 +76,35 @@ impl Lines {
         self.number
     }
 }
+
+/// JSON in ASCII: the same bytes wherever it passes through, and nothing that a terminal would
+/// obey.
+pub(crate) fn ascii(json: String) -> String {
+    if json.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len() * 2);
+    for c in json.chars() {
+        match c {
+            ' '..='~' => text.push(c),
+            // Outside of texts JSON has none of these, so it is in one.
+            _ => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_the_same_in_ascii() {
+        let value = serde_json::json!({ "a\u{9b}": ["\u{1f980}\u{7f}", "z\n"] });
+        let text = ascii(value.to_string());
+        assert_eq!(text, r#"{"a\u009b":["\ud83e\udd80\u007f","z\n"]}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
+}

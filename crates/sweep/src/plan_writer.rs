@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use sha2::{Digest, Sha256};
 
 use crate::digest::{hex, is_sha256, number_of};
-use crate::lines::LINE_MAX;
+use crate::lines::{LINE_MAX, ascii};
 use crate::plan::{CaseLine, END, HEAD, PlanEnd, SHARDS_MAX};
 use crate::{Case, PlanHead, Result, SweepError, shards};
 
@@ -96,7 +96,7 @@ pub fn write_plan<C: Iterator<Item = Case>>(
     let mut last: Option<String> = None;
     let mut written = 0;
     for (case, shard) in cases().zip(dealt) {
-        if case.name.is_empty() || case.name.len() > NAME_MAX || has_controls(&case.name) {
+        if case.name.is_empty() || case.name.len() > NAME_MAX || is_odd(&case.name) {
             return unplannable(format!("{:?} is no name of a case", case.name));
         }
         let line = json(&CaseLine { name: Cow::Owned(case.name), shard, input: case.input })?;
@@ -119,12 +119,12 @@ pub fn write_plan<C: Iterator<Item = Case>>(
 
 fn json(value: &impl serde::Serialize) -> Result<String> {
     let unplannable = |e: serde_json::Error| SweepError::Unplannable(e.to_string());
-    serde_json::to_string(value).map_err(unplannable)
+    serde_json::to_string(value).map(ascii).map_err(unplannable)
 }
 
-/// A name is quoted in commands and messages.
-fn has_controls(name: &str) -> bool {
-    name.chars().any(|c| c.is_control() || c == '\'')
+/// A name is quoted in commands and messages, and read by people.
+fn is_odd(name: &str) -> bool {
+    name.chars().any(|c| !(' '..='~').contains(&c) || c == '\'')
 }
 
 /// A name stands for one case. (By their numbers: two names with the same one happen in a plan of a

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::line_sum;
+use crate::lines::ascii;
 
 pub(crate) const FORMAT: &str = "steadfast-sweep-results";
 pub(crate) const VERSION: u32 = 1;
@@ -106,7 +107,7 @@ struct OfManifest {
 impl ResultLine {
     /// As it is written, without the line's end.
     pub fn text(&self, plan: &str) -> serde_json::Result<String> {
-        let mut text = match self {
+        let text = match self {
             ResultLine::Attempt(attempt) => {
                 serde_json::to_string(&OfAttempt { attempt: attempt.clone() })
             }
@@ -115,6 +116,7 @@ impl ResultLine {
                 serde_json::to_string(&OfManifest { manifest: manifest.clone() })
             }
         }?;
+        let mut text = ascii(text);
         // The brace: the sum is one more member.
         text.pop();
         let sum = line_sum(plan, text.as_bytes());

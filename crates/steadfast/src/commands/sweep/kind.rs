@@ -1,0 +1,86 @@
+//! What can be swept: a table of SWEEP.toml each, and one trait.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Deserialize;
+use steadfast_sweep::{Case, Input, Outcome, Plan, PlanHead, Program};
+use steadfast_vfs::bounded;
+
+use super::lab_run::{LabRunFile, LabRunSweep};
+use super::program;
+use crate::cli::RunOutput;
+use crate::{CommandEnd, Usage};
+
+/// Cases of one kind: how they are made, run, and shown once all are there.
+pub trait SweepKind {
+    /// What is said in the plan of it.
+    fn name(&self) -> &'static str;
+
+    /// What it needs to know to be the same on another machine.
+    fn settings(&self) -> Result<serde_json::Value>;
+
+    /// The files that its cases read.
+    fn inputs(&self) -> Vec<std::path::PathBuf>;
+
+    /// All cases, always in the same order.
+    fn cases(&self) -> Box<dyn Iterator<Item = Case> + '_>;
+
+    /// Computes one.
+    fn run(&self, case: &Case) -> Outcome;
+
+    /// Takes a result in; they come in the order of the cases.
+    fn take(&mut self, case: Case, outcome: Outcome) -> Result<(), String>;
+
+    /// Tries the files that are asked for, before the work.
+    fn try_outputs(&self, output: &RunOutput) -> Result<(), Usage>;
+
+    /// Shows what all results together say: what one machine would have shown.
+    fn finish(&mut self, output: &RunOutput, out: &mut dyn Write) -> Result<CommandEnd>;
+}
+
+/// SWEEP.toml.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SweepFile {
+    LabRun(LabRunFile),
+}
+
+/// Reads SWEEP.toml.
+pub fn of_file(path: &Path) -> Result<Box<dyn SweepKind>> {
+    let shown = path.display();
+    let text = bounded::text(path, bounded::SETTINGS_MAX);
+    let text = text.map_err(|e| Usage(format!("{shown}: {e}")))?;
+    let file: SweepFile = toml::from_str(&text).map_err(|e| {
+        let e = e.to_string();
+        Usage(format!("{shown}: {}\n(steadfast sweep plan --help has an example)", e.trim_end()))
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Ok(match file {
+        SweepFile::LabRun(file) => Box::new(LabRunSweep::of_file(&file, folder)?),
+    })
+}
+
+/// The kind of a plan, once its program and its inputs are those of this machine.
+pub fn of_plan(plan: &Plan) -> Result<Box<dyn SweepKind>> {
+    let head = plan.head();
+    program::verify(plan)?;
+    match head.kind.as_str() {
+        LabRunSweep::NAME => Ok(Box::new(LabRunSweep::of_settings(&head.settings)?)),
+        kind => usage!("{}: its kind is '{kind}', which is not known here", plan.path().display()),
+    }
+}
+
+/// The head of a plan with so many shards.
+pub fn head(kind: &dyn SweepKind, shards: u32) -> Result<PlanHead> {
+    let program = Program { version: env!("CARGO_PKG_VERSION").into(), sha256: program::own()? };
+    let inputs = kind.inputs().into_iter().map(|path| {
+        let sha256 = program::hash_of(&path)?;
+        Ok(Input { path, sha256 })
+    });
+    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    let mut head = PlanHead::new(kind.name(), program, shards);
+    (head.inputs, head.settings) = (inputs, kind.settings()?);
+    Ok(head)
+}

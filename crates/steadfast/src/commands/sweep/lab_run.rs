@@ -1,0 +1,152 @@
+//! `lab run` as a sweep: each part of each variant with each seed is a case.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::{CaseEnd, Cases, JobResult, RunOptions};
+use steadfast_sweep::{Case, Outcome};
+
+use super::kind::SweepKind;
+use crate::cli::RunOutput;
+use crate::commands::lab::run::{ShownRun, seeds};
+use crate::commands::lab::to_anyhow;
+use crate::{CommandEnd, Usage};
+
+/// `[lab-run]` of SWEEP.toml.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabRunFile {
+    scenario: String,
+    #[serde(default = "one")]
+    seed: u64,
+    #[serde(default = "one")]
+    seeds: u64,
+    #[serde(default)]
+    cuts: Option<u64>,
+    #[serde(default)]
+    full: bool,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// What a plan says of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// As `lab run` would be given it.
+    scenario: String,
+    /// What it says: another machine need not have the file.
+    text: String,
+    seed: u64,
+    seeds: u64,
+    cuts: Option<u64>,
+    full: bool,
+}
+
+/// Runs of a scenario.
+pub struct LabRunSweep {
+    settings: Settings,
+    scenario: Scenario,
+    cases: Cases,
+    ends: Vec<Option<CaseEnd>>,
+}
+
+impl LabRunSweep {
+    /// As a plan calls it.
+    pub const NAME: &'static str = "lab-run";
+
+    /// From SWEEP.toml; a scenario's file is named from its folder.
+    pub fn of_file(file: &LabRunFile, folder: &Path) -> Result<LabRunSweep> {
+        let LabRunFile { scenario, seed, seeds, cuts, full } = file;
+        let in_folder = folder.join(scenario).to_string_lossy().into_owned();
+        let is_file = Path::new(&in_folder).is_file();
+        let scenario = if is_file { in_folder } else { scenario.clone() };
+        let text = Scenario::text_of(&scenario).map_err(|e| Usage(e.to_string()))?;
+        let (seed, seeds, cuts, full) = (*seed, *seeds, *cuts, *full);
+        LabRunSweep::new(Settings { scenario, text, seed, seeds, cuts, full })
+    }
+
+    /// As the plan says.
+    pub fn of_settings(settings: &Value) -> Result<LabRunSweep> {
+        let settings = serde_json::from_value(settings.clone());
+        LabRunSweep::new(settings.map_err(|e| Usage(format!("the plan's settings: {e}")))?)
+    }
+
+    fn new(settings: Settings) -> Result<LabRunSweep> {
+        let scenario = Scenario::parse(&settings.text, &settings.scenario).map_err(to_anyhow)?;
+        let options =
+            RunOptions { full: settings.full, cuts: settings.cuts, ..RunOptions::default() };
+        let seeds = seeds(settings.seed, settings.seeds)?;
+        let cases = Cases::new(&scenario, &options, &seeds).map_err(to_anyhow)?;
+        Ok(LabRunSweep { settings, scenario, cases, ends: Vec::new() })
+    }
+
+    fn shown<'a>(&'a self, output: &'a RunOutput) -> ShownRun<'a> {
+        ShownRun { scenario: &self.settings.scenario, cuts: self.settings.cuts, output }
+    }
+}
+
+impl SweepKind for LabRunSweep {
+    fn name(&self) -> &'static str {
+        LabRunSweep::NAME
+    }
+
+    fn settings(&self) -> Result<Value> {
+        Ok(serde_json::to_value(&self.settings)?)
+    }
+
+    fn inputs(&self) -> Vec<PathBuf> {
+        let workload = &self.scenario.workload;
+        let trace = workload.trace.as_ref().map(|trace| trace.file.clone());
+        let fio = workload.fio.as_ref().and_then(|fio| fio.file.clone());
+        trace.into_iter().chain(fio).map(PathBuf::from).collect()
+    }
+
+    fn cases(&self) -> Box<dyn Iterator<Item = Case> + '_> {
+        let numbered = self.cases.names().enumerate();
+        Box::new(numbered.map(|(number, name)| Case { name, input: number.into() }))
+    }
+
+    fn run(&self, case: &Case) -> Outcome {
+        let number = case.input.as_u64().and_then(|number| usize::try_from(number).ok());
+        let end = number.and_then(|number| self.cases.run(number));
+        let written = match end {
+            None => Err(format!("there is no case {}", case.input)),
+            Some(end) => end.and_then(|end| serde_json::to_value(end).map_err(|e| e.to_string())),
+        };
+        written.map_or_else(Outcome::Failed, Outcome::Done)
+    }
+
+    fn take(&mut self, _: Case, outcome: Outcome) -> Result<(), String> {
+        self.ends.push(Some(match outcome {
+            Outcome::Done(result) => {
+                Ok(serde_json::from_value::<JobResult>(result).map_err(|e| e.to_string())?)
+            }
+            Outcome::Failed(why) => Err(why),
+        }));
+        Ok(())
+    }
+
+    fn try_outputs(&self, output: &RunOutput) -> Result<(), Usage> {
+        self.shown(output).tried().map(drop)
+    }
+
+    fn finish(&mut self, output: &RunOutput, out: &mut dyn Write) -> Result<CommandEnd> {
+        let ends = std::mem::take(&mut self.ends);
+        // As a run whose first variant fails: there is nothing to show.
+        if let Some(Some(Err(why))) = ends.first()
+            && ends.iter().flatten().all(Result::is_err)
+        {
+            return Err(anyhow!("all {} cases failed; the first: {why}", ends.len()));
+        }
+        let results = self.cases.results(ends).map_err(to_anyhow)?;
+        let shown = self.shown(output);
+        shown.finish(&shown.tried()?, &results, out)
+    }
+}

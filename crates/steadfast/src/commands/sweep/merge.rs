@@ -1,0 +1,40 @@
+//! `steadfast sweep merge`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use steadfast_sweep::{Merged, Plan};
+
+use super::cli::SweepMerge;
+use super::{kind, to_anyhow};
+use crate::cli::RunOutput;
+use crate::{CommandEnd, terminal};
+
+/// Verifies the results and shows them.
+pub fn merge(args: &SweepMerge, out: &mut dyn Write) -> Result<CommandEnd> {
+    let plan = Plan::open(&args.plan).map_err(to_anyhow)?;
+    shown(&plan, &args.results, &args.output, out)
+}
+
+/// The same of a plan that was read.
+pub fn shown(
+    plan: &Plan,
+    results: &[PathBuf],
+    output: &RunOutput,
+    out: &mut dyn Write,
+) -> Result<CommandEnd> {
+    let mut kind = kind::of_plan(plan)?;
+    kind.try_outputs(output)?;
+    let taken =
+        steadfast_sweep::merge(plan, results, &mut |case, outcome| kind.take(case, outcome));
+    let Merged { cases, failed, seconds, hosts } = taken.map_err(to_anyhow)?;
+    let end = kind.finish(output, out)?;
+    // Not to the standard output, which is that of the command that was swept.
+    terminal::note(&format!(
+        "Merged: {cases} cases ({failed} failed) of {} shards, {seconds:.1} s together, on {}",
+        plan.shards(),
+        hosts.join(", ")
+    ));
+    Ok(end)
+}

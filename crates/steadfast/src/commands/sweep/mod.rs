@@ -1,0 +1,44 @@
+//! `steadfast sweep`: many cases on many machines. What a sweep is, and what is verified of it, is
+//! in the crate `sweep`; here are the kinds of cases and the engines.
+
+pub mod cli;
+mod engine;
+mod kind;
+mod lab_run;
+mod merge;
+mod parallel;
+mod plan;
+mod program;
+mod run;
+mod slurm;
+mod status;
+mod submit;
+
+use std::io::Write;
+
+use anyhow::Result;
+use steadfast_sweep::SweepError;
+
+use crate::{CommandEnd, Usage};
+use cli::Sweep;
+
+/// Does what is asked.
+pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<CommandEnd> {
+    match command {
+        Sweep::Plan(args) => plan::plan(args, out),
+        Sweep::Run(args) => run::run(args, out),
+        Sweep::Merge(args) => merge::merge(args, out),
+        Sweep::Status(args) => status::status(args, out),
+        Sweep::Submit(args) => submit::submit(args, out),
+    }
+}
+
+/// Results that are refused are a problem that was found; what cannot be read, planned or named is
+/// the caller's.
+fn to_anyhow(e: SweepError) -> anyhow::Error {
+    match e {
+        SweepError::Refused(_) | SweepError::Folder(_) | SweepError::Taking { .. } => e.into(),
+        SweepError::Writing(e) => e.into(),
+        e => Usage(e.to_string()).into(),
+    }
+}

@@ -164,6 +164,9 @@ pub struct SweepSubmit {
     /// With --parallel: shards at a time [default: one a processor]
     #[arg(long, value_name = "N", requires = "parallel")]
     pub jobs: Option<u32>,
+    /// Start shards that did not end so many times more
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub retries: u32,
     /// With --slurm: the partition
     #[arg(long, value_name = "NAME", requires = "slurm")]
     pub partition: Option<String>,

@@ -37,11 +37,20 @@ pub fn submit(args: &SweepSubmit, out: &mut dyn Write) -> Result<CommandEnd> {
     let folder = SweepFolder::new(&args.folder)?;
     let plan = planned(&*kind, args, &folder)?;
     let results = folder.results();
-    let is_whole = |shard: &u32| results.join(format!("shard-{shard:06}.jsonl")).exists();
-    let missing: Vec<u32> = (0..plan.shards()).filter(|shard| !is_whole(shard)).collect();
-    if !missing.is_empty() {
-        let script = folder.write_script()?;
-        let stop = stop_on_signals()?;
+    let missing = || {
+        let whole = |shard: &u32| results.join(format!("shard-{shard:06}.jsonl")).exists();
+        (0..plan.shards()).filter(|shard| !whole(shard)).collect::<Vec<u32>>()
+    };
+    let script = folder.write_script()?;
+    let stop = stop_on_signals()?;
+    for round in 0..=args.retries {
+        let missing = missing();
+        if missing.is_empty() {
+            break;
+        }
+        if round > 0 {
+            terminal::note(&format!("{} shards did not end; once more", missing.len()));
+        }
         let mut engine = match args.slurm {
             true => Engine::Slurm(SlurmArray::submit(args, &folder, &script, &missing)?),
             false => Engine::Parallel(ParallelTasks::start(args, &folder, &script, &missing)?),
@@ -51,7 +60,7 @@ pub fn submit(args: &SweepSubmit, out: &mut dyn Write) -> Result<CommandEnd> {
         }
     }
     let logs = folder.path.join("log");
-    merge::shown(&plan, &[results], &args.output, out).with_context(|| {
+    merge::shown(&plan, &[folder.results()], &args.output, out).with_context(|| {
         format!("the sweep in {} (logs: {})", folder.path.display(), logs.display())
     })
 }

@@ -149,7 +149,7 @@ pub fn run_seeds(
     let kept = !peers.rows.is_empty() || cases.settings.iter().any(|s| s.reals.load.is_some());
     let watch = Watch { progress: &rest, stop: watch.stop };
     let ends = jobs::run(&cases.settings, &cases.jobs, kept, &watch)?;
-    let ends = ends.into_iter().map(|end| end.map(cases::end)).collect();
+    let ends = ends.into_iter().map(|end| end.map(CaseEnd::from)).collect();
     let mut results = cases.gathered(ends, peers)?;
     if options.band {
         for run in &mut results.runs {

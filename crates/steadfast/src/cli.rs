@@ -2,6 +2,7 @@
 
 mod image;
 mod lab;
+mod sweep;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ pub use lab::{
     Lab, LabCalibrate, LabCompare, LabRun, LabSensitivity, LabShow, LabValidate, ListFormat,
     RunOutput, TableFormat, TableLooks,
 };
+pub use sweep::{Sweep, SweepMerge, SweepPlan, SweepRun, SweepStatus, SweepSubmit};
 
 /// Fast memory in front of slow disks: measure what it gains, and what a power failure loses.
 #[derive(Debug, Parser)]
@@ -44,7 +46,7 @@ pub enum Command {
     Lab(Lab),
     /// Run many cases on many machines: plan, run, merge, submit
     #[command(subcommand)]
-    Sweep(crate::commands::sweep::cli::Sweep),
+    Sweep(Sweep),
     /// Run IOzone's tests, with IOzone's own options
     #[command(
         disable_help_flag = true,
@@ -338,7 +340,6 @@ impl Command {
     /// [`Harmless`]: crate::terminal::Harmless
     pub fn prints_bytes(&self) -> bool {
         use crate::commands::crash::cli::Crash;
-        use crate::commands::sweep::cli::Sweep;
         matches!(
             self,
             Command::Cat { .. }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::result_lines::CaseEnd;
-use crate::result_reader::{Next, ResultReader};
-use crate::{Fault, Plan, Result, SweepError};
+use crate::result_lines::CaseRecord;
+use crate::result_reader::{ResultItem, ResultReader};
+use crate::{MergeFault, PlanFile, Result, SweepError};
 
 /// A shard that is whole, and what an attempt at it writes until then.
 const WHOLE: &str = "jsonl";
@@ -65,7 +65,7 @@ pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// What is left of former attempts at a shard.
 #[derive(Debug, Default)]
-pub(crate) struct Former {
+pub(crate) struct FormerRun {
     /// The file that has the most cases.
     pub best: Option<PathBuf>,
     /// So many bytes of it are good.
@@ -80,9 +80,9 @@ pub(crate) struct Former {
 }
 
 /// A file of a former attempt, while its lines are read.
-struct Candidate {
+struct FormerFile {
     reader: ResultReader,
-    good: Former,
+    good: FormerRun,
 }
 
 /// Looks for what can be resumed. What is not as it was written is not taken, nor what follows it:
@@ -90,29 +90,29 @@ struct Candidate {
 ///
 /// # Errors
 /// There is something of another plan or program, or a case with two results.
-pub(crate) fn former(plan: &Plan, folder: &Path, shard: u32) -> Result<Former> {
+pub(crate) fn former(plan: &PlanFile, folder: &Path, shard: u32) -> Result<FormerRun> {
     let files = of_shard(folder, shard)?;
     let mut candidates = Vec::new();
     for file in &files {
         match ResultReader::open(file, plan)? {
             Ok(reader) if reader.first.shard == shard => {
-                candidates.push(Candidate { reader, good: Former::default() });
+                candidates.push(FormerFile { reader, good: FormerRun::default() });
             }
-            Err(fault @ (Fault::OtherPlan { .. } | Fault::OtherProgram { .. })) => {
+            Err(fault @ (MergeFault::OtherPlan { .. } | MergeFault::OtherProgram { .. })) => {
                 return Err(SweepError::Folder(Box::new(fault)));
             }
             // Killed before its first line was written, or named so by somebody.
             Ok(_) | Err(_) => {}
         }
     }
-    let mut best = Former::default();
+    let mut best = FormerRun::default();
     let mut cases = plan.planned_of(shard)?;
     while let Some(case) = cases.read()? {
-        let mut first: Option<(PathBuf, u64, Box<CaseEnd>)> = None;
+        let mut first: Option<(PathBuf, u64, Box<CaseRecord>)> = None;
         let mut going = Vec::new();
         for mut candidate in candidates {
             let read = candidate.reader.read()?;
-            let Ok(Next::Case(end, line)) = read else { continue };
+            let Ok(ResultItem::Case(end, line)) = read else { continue };
             if end.case != case.name {
                 continue;
             }
@@ -123,13 +123,17 @@ pub(crate) fn former(plan: &Plan, folder: &Path, shard: u32) -> Result<Former> {
             good.seconds += end.seconds;
             good.bytes = candidate.reader.offset();
             if good.cases > best.cases {
-                best = Former { best: Some(path.clone()), files: Vec::new(), ..*good };
+                best = FormerRun { best: Some(path.clone()), files: Vec::new(), ..*good };
             }
             match &first {
                 Some((other, other_line, other_end)) if !end.is_like(other_end) => {
                     let files = Box::new([(other.clone(), *other_line), (path, line)]);
                     let (plan, case) = (plan.path().to_owned(), case.name);
-                    return Err(SweepError::Folder(Box::new(Fault::Unlike { plan, case, files })));
+                    return Err(SweepError::Folder(Box::new(MergeFault::Unlike {
+                        plan,
+                        case,
+                        files,
+                    })));
                 }
                 Some(_) => {}
                 None => first = Some((path, line, end)),
@@ -141,5 +145,5 @@ pub(crate) fn former(plan: &Plan, folder: &Path, shard: u32) -> Result<Former> {
             break;
         }
     }
-    Ok(Former { files, ..best })
+    Ok(FormerRun { files, ..best })
 }

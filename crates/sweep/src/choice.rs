@@ -33,8 +33,8 @@ pub struct ChosenShard {
 pub enum ChoiceError {
     /// Nothing says it.
     #[error(
-        "the plan has {shards} shards, and nothing says which one to run: give --shard K (0 to {}), \
-         or run it by an engine that sets one of {}", shards - 1, names()
+        "the plan has {shards} shards, and nothing says which one to run: give --shard K (0 to \
+         {}), or run it by an engine that sets one of {}", shards - 1, names()
     )]
     Unsaid {
         /// The plan's.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Fault;
+use crate::MergeFault;
 use crate::lines::LINE_MAX;
 
 /// What a function of a sweep gives, or why it does not.
@@ -50,10 +50,10 @@ pub enum SweepError {
     NoSuch(String),
     /// In the folder are results that these would be mixed with.
     #[error("{0}")]
-    Folder(Box<Fault>),
+    Folder(Box<MergeFault>),
     /// The results are refused.
     #[error("the results are refused:{}", listed(.0))]
-    Refused(Vec<Fault>),
+    Refused(Vec<MergeFault>),
     /// What takes the results cannot.
     #[error("case '{case}': its result cannot be taken: {what}")]
     Taking {
@@ -65,7 +65,7 @@ pub enum SweepError {
 }
 
 /// Each on a line of its own.
-fn listed(faults: &[Fault]) -> String {
+fn listed(faults: &[MergeFault]) -> String {
     faults.iter().map(|fault| format!("\n  {fault}")).collect()
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// What is wrong with results, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum MergeFault {
     /// Nobody has run it, or its file was not named.
     #[error(
         "shard {shard} of {shards} is missing ({cases} cases): name its file, or run it: steadfast \
@@ -33,8 +33,8 @@ pub enum Fault {
     },
     /// It ended before its last case, or was cut off.
     #[error(
-        "{}: shard {shard} did not end, or its file was cut off: {done} of {cases} cases are there, \
-         and no manifest; resume it: steadfast sweep run --plan {} --shard {shard} -o {}",
+        "{}: shard {shard} did not end, or its file was cut off: {done} of {cases} cases are \
+         there, and no manifest; resume it: steadfast sweep run --plan {} --shard {shard} -o {}",
         file.display(), plan.display(), folder(file)
     )]
     CutOff {
@@ -123,8 +123,8 @@ fn folder(file: &Path) -> String {
     folder.unwrap_or(Path::new(".")).display().to_string()
 }
 
-impl Fault {
-    pub(crate) fn altered(file: &Path, line: u64, what: impl Into<String>) -> Fault {
-        Fault::Altered { file: file.into(), line, what: what.into() }
+impl MergeFault {
+    pub(crate) fn altered(file: &Path, line: u64, what: impl Into<String>) -> MergeFault {
+        MergeFault::Altered { file: file.into(), line, what: what.into() }
     }
 }

@@ -1,14 +1,14 @@
 //! Sweeps: many independent, deterministic cases, run by many processes on many machines.
 //!
 //! * [`write_plan`] writes a plan: the cases, the shard of each, and what they depend on (program,
-//!   inputs), under one fingerprint. [`Plan`] reads it.
+//!   inputs), under one fingerprint. [`PlanFile`] reads it.
 //! * [`chosen_shard`] finds which shard a process is to run: from an option or from the environment
 //!   of the engine that started it.
 //! * [`ShardRun`] runs the cases of a shard, and writes a line for each as it ends. A killed run is
 //!   resumed from the lines that it left.
 //! * [`merge`] verifies the files of all shards against the plan, and hands over the results in the
 //!   order of the plan.
-//! * [`Progress`] counts what is done, from the files alone.
+//! * [`SweepProgress`] counts what is done, from the files alone.
 //!
 //! Invariants:
 //!
@@ -42,12 +42,12 @@ mod shards;
 pub use choice::{ChoiceError, ChosenShard, SHARD_VARIABLES, chosen_shard};
 pub use digest::sha256_of_file;
 pub use error::{Result, SweepError};
-pub use fault::Fault;
-pub use merge::{Merged, merge};
-pub use plan::{Case, Input, Plan, PlanHead, PlannedCase, Program, SHARDS_MAX};
-pub use plan_writer::{Costs, Planned, write_plan};
-pub use progress::{Done, Progress};
-pub use result_lines::Outcome;
+pub use fault::MergeFault;
+pub use merge::{MergeTotals, merge};
+pub use plan::{PlanFile, PlanHead, PlanInput, PlanProgram, PlannedCase, SweepCase};
+pub use plan_writer::{CaseCosts, PlanTotals, write_plan};
+pub use progress::{SweepCounts, SweepProgress};
+pub use result_lines::CaseOutcome;
 pub use result_reader::costs;
 pub use shard_run::{ShardEnd, ShardRun};
 

@@ -12,7 +12,7 @@ pub(crate) const LINE_MAX: u64 = 16 << 20;
 const BUFFER: usize = 16 << 10;
 
 /// Reads a file line by line.
-pub(crate) struct Lines {
+pub(crate) struct LineReader {
     path: PathBuf,
     reader: BufReader<File>,
     /// Where the next line begins.
@@ -22,13 +22,13 @@ pub(crate) struct Lines {
     line: Vec<u8>,
 }
 
-impl Lines {
-    pub fn open(path: &Path) -> Result<Lines> {
-        Lines::open_at(path, 0, 0)
+impl LineReader {
+    pub fn open(path: &Path) -> Result<LineReader> {
+        LineReader::open_at(path, 0, 0)
     }
 
     /// From a place where a line begins; `number`: lines before it.
-    pub fn open_at(path: &Path, offset: u64, number: u64) -> Result<Lines> {
+    pub fn open_at(path: &Path, offset: u64, number: u64) -> Result<LineReader> {
         let mut file = File::open(path).map_err(|e| SweepError::io(path, e))?;
         // A pipe has no place to go to, and no second pass.
         if !file.metadata().map_err(|e| SweepError::io(path, e))?.is_file() {
@@ -36,7 +36,7 @@ impl Lines {
         }
         file.seek(SeekFrom::Start(offset)).map_err(|e| SweepError::io(path, e))?;
         let reader = BufReader::with_capacity(BUFFER, file);
-        Ok(Lines { path: path.into(), reader, offset, number, line: Vec::new() })
+        Ok(LineReader { path: path.into(), reader, offset, number, line: Vec::new() })
     }
 
     /// The next whole line, without its end. `None`: there is none; what follows the last end of a

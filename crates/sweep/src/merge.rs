@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use crate::plan::PlannedCase;
-use crate::result_lines::Outcome;
-use crate::result_reader::{Next, ResultReader};
-use crate::{Case, Fault, Plan, Result, SweepError, attempts, compare};
+use crate::result_lines::CaseOutcome;
+use crate::result_reader::{ResultItem, ResultReader};
+use crate::{MergeFault, PlanFile, Result, SweepCase, SweepError, attempts, compare};
 
 /// Files that are open at a time, at most.
 const OPEN_MAX: usize = 256;
 
 /// What was merged.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Merged {
+pub struct MergeTotals {
     /// Cases, each once.
     pub cases: u64,
     /// How many of them could not be computed.
@@ -34,39 +34,39 @@ pub struct Merged {
 /// The results are not those of this plan, whole and each once ([`SweepError::Refused`]); a file
 /// cannot be read; or what `take` says.
 pub fn merge(
-    plan: &Plan,
+    plan: &PlanFile,
     files: &[PathBuf],
-    take: &mut dyn FnMut(Case, Outcome) -> Result<(), String>,
-) -> Result<Merged> {
-    let mut readers = Readers { all: opened(plan, files)?, open: 0 };
-    let mut merged = Merged { cases: 0, failed: 0, seconds: 0.0, hosts: Vec::new() };
+    take: &mut dyn FnMut(SweepCase, CaseOutcome) -> Result<(), String>,
+) -> Result<MergeTotals> {
+    let mut readers = ResultReaders { all: opened(plan, files)?, open: 0 };
+    let mut merged = MergeTotals { cases: 0, failed: 0, seconds: 0.0, hosts: Vec::new() };
     let mut cases = plan.planned()?;
     while let Some(PlannedCase { case, shard }) = cases.read()? {
         let (next, reader) = readers.read(shard)?;
         let end = match next {
-            Ok(Next::Case(end, _)) if end.case == case.name => end,
-            Ok(Next::Case(end, line)) => {
+            Ok(ResultItem::Case(end, _)) if end.case == case.name => end,
+            Ok(ResultItem::Case(end, line)) => {
                 let what = format!("case '{}' stands where '{}' belongs", end.case, case.name);
-                return refused(Fault::altered(reader.path(), line, what));
+                return refused(MergeFault::altered(reader.path(), line, what));
             }
-            Ok(Next::CutOff | Next::Whole) => return refused(cut_off(plan, reader)),
+            Ok(ResultItem::CutOff | ResultItem::Whole) => return refused(cut_off(plan, reader)),
             Err(fault) => return refused(fault),
         };
         merged.cases += 1;
         merged.seconds += end.seconds;
         let outcome = end.outcome();
-        merged.failed += u64::from(matches!(outcome, Outcome::Failed(_)));
+        merged.failed += u64::from(matches!(outcome, CaseOutcome::Failed(_)));
         let name = case.name.clone();
         take(case, outcome).map_err(|what| SweepError::Taking { case: name, what })?;
     }
     for shard in 0..plan.shards() {
         let (next, reader) = readers.read(shard)?;
         match next {
-            Ok(Next::Whole) => {}
-            Ok(Next::CutOff) => return refused(cut_off(plan, reader)),
-            Ok(Next::Case(end, line)) => {
+            Ok(ResultItem::Whole) => {}
+            Ok(ResultItem::CutOff) => return refused(cut_off(plan, reader)),
+            Ok(ResultItem::Case(end, line)) => {
                 let what = format!("case '{}' is not of this shard", end.case);
-                return refused(Fault::altered(reader.path(), line, what));
+                return refused(MergeFault::altered(reader.path(), line, what));
             }
             Err(fault) => return refused(fault),
         }
@@ -78,13 +78,13 @@ pub fn merge(
     Ok(merged)
 }
 
-fn refused<T>(fault: Fault) -> Result<T> {
+fn refused<T>(fault: MergeFault) -> Result<T> {
     Err(SweepError::Refused(vec![fault]))
 }
 
-fn cut_off(plan: &Plan, reader: &ResultReader) -> Fault {
+fn cut_off(plan: &PlanFile, reader: &ResultReader) -> MergeFault {
     let shard = reader.first.shard;
-    Fault::CutOff {
+    MergeFault::CutOff {
         file: reader.path().to_owned(),
         plan: plan.path().to_owned(),
         shard,
@@ -94,7 +94,7 @@ fn cut_off(plan: &Plan, reader: &ResultReader) -> Fault {
 }
 
 /// A file for each shard: all that is wrong with their beginnings is said at once.
-fn opened(plan: &Plan, files: &[PathBuf]) -> Result<HashMap<u32, ResultReader>> {
+fn opened(plan: &PlanFile, files: &[PathBuf]) -> Result<HashMap<u32, ResultReader>> {
     let mut faults = Vec::new();
     let mut by_shard: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
     for file in attempts::expanded(files)? {
@@ -110,7 +110,7 @@ fn opened(plan: &Plan, files: &[PathBuf]) -> Result<HashMap<u32, ResultReader>> 
             [] => {
                 let plan_file = plan.path().to_owned();
                 let (shards, cases) = (plan.shards(), plan.cases_of(shard));
-                faults.push(Fault::Missing { plan: plan_file, shard, shards, cases });
+                faults.push(MergeFault::Missing { plan: plan_file, shard, shards, cases });
                 continue;
             }
             [one] => Ok(one.clone()),
@@ -131,16 +131,16 @@ fn opened(plan: &Plan, files: &[PathBuf]) -> Result<HashMap<u32, ResultReader>> 
 }
 
 /// The files of all shards, of which only so many are open.
-struct Readers {
+struct ResultReaders {
     all: HashMap<u32, ResultReader>,
     open: usize,
 }
 
-impl Readers {
+impl ResultReaders {
     fn read(
         &mut self,
         shard: u32,
-    ) -> Result<(std::result::Result<Next, Fault>, &mut ResultReader)> {
+    ) -> Result<(std::result::Result<ResultItem, MergeFault>, &mut ResultReader)> {
         let closed = self.all.get(&shard).is_some_and(|reader| !reader.is_open());
         if closed && self.open == OPEN_MAX {
             self.all.values_mut().for_each(ResultReader::close);

@@ -19,7 +19,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::digest::{hex, is_sha256};
-use crate::lines::Lines;
+use crate::lines::LineReader;
 use crate::{Result, SweepError};
 
 pub(crate) const FORMAT: &str = "steadfast-sweep-plan";
@@ -29,12 +29,12 @@ pub(crate) const HEAD: (&str, &str) = ("{\"head\":", ",\"cases\":[");
 pub(crate) const END: (&str, &str) = ("],\"end\":", "}");
 
 /// Shards of a plan, at most: each may be a file that is open.
-pub const SHARDS_MAX: u32 = 100_000;
+pub(crate) const SHARDS_MAX: u32 = 100_000;
 
 /// One of the independent computations that a sweep consists of. The same input gives the same
 /// result, on every machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Case {
+pub struct SweepCase {
     /// Its own, and the same in every plan that has it.
     pub name: String,
     /// What its kind makes of it is nobody's business here.
@@ -45,7 +45,7 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCase {
     /// What is computed.
-    pub case: Case,
+    pub case: SweepCase,
     /// The shard that it is in.
     pub shard: u32,
 }
@@ -53,7 +53,7 @@ pub struct PlannedCase {
 /// The program that runs the cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Program {
+pub struct PlanProgram {
     /// For people.
     pub version: String,
     /// Of the executable.
@@ -63,7 +63,7 @@ pub struct Program {
 /// A file that cases read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct PlanInput {
     /// As it is opened.
     pub path: PathBuf,
     /// Of its contents.
@@ -81,16 +81,16 @@ pub struct PlanHead {
     /// How many shards there are.
     pub shards: u32,
     /// The program that runs them.
-    pub program: Program,
+    pub program: PlanProgram,
     /// The files that they read.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<PlanInput>,
     /// What the kind needs to know for all of them.
     pub settings: Value,
 }
 
 impl PlanHead {
     /// Without inputs and settings.
-    pub fn new(kind: &str, program: Program, shards: u32) -> PlanHead {
+    pub fn new(kind: &str, program: PlanProgram, shards: u32) -> PlanHead {
         PlanHead {
             format: FORMAT.into(),
             version: VERSION,
@@ -106,7 +106,7 @@ impl PlanHead {
 /// A line of a case.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CaseLine<'a> {
+pub(crate) struct PlanLine<'a> {
     #[serde(borrow)]
     pub name: std::borrow::Cow<'a, str>,
     pub shard: u32,
@@ -123,7 +123,7 @@ pub(crate) struct PlanEnd {
 
 /// A plan's file, whose fingerprint is right.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct PlanFile {
     path: PathBuf,
     head: PlanHead,
     fingerprint: String,
@@ -131,12 +131,12 @@ pub struct Plan {
     counts: Vec<u64>,
 }
 
-impl Plan {
+impl PlanFile {
     /// Reads the whole file.
     ///
     /// # Errors
     /// It cannot be read, is no plan, or has been changed.
-    pub fn open(path: &Path) -> Result<Plan> {
+    pub fn open(path: &Path) -> Result<PlanFile> {
         let mut cases = PlannedCases::open(path)?;
         let mut counts = vec![0; cases.head.shards as usize];
         while let Some(planned) = cases.read()? {
@@ -148,7 +148,7 @@ impl Plan {
             return Err(SweepError::plan(path, cases.lines.number(), what));
         }
         let fingerprint = cases.fingerprint;
-        Ok(Plan { path: path.into(), head: cases.head, fingerprint, counts })
+        Ok(PlanFile { path: path.into(), head: cases.head, fingerprint, counts })
     }
 
     /// Its file.
@@ -177,7 +177,7 @@ impl Plan {
     }
 
     /// How many cases a shard has; none of a shard that is not there.
-    pub fn cases_of(&self, shard: u32) -> u64 {
+    pub(crate) fn cases_of(&self, shard: u32) -> u64 {
         self.counts.get(shard as usize).copied().unwrap_or(0)
     }
 
@@ -216,7 +216,7 @@ pub(crate) struct ShardCases {
 }
 
 impl ShardCases {
-    pub fn read(&mut self) -> Result<Option<Case>> {
+    pub fn read(&mut self) -> Result<Option<SweepCase>> {
         while let Some(planned) = self.cases.read()? {
             if planned.shard == self.shard {
                 return Ok(Some(planned.case));
@@ -228,7 +228,7 @@ impl ShardCases {
 
 /// Reads the cases of a plan's file, and verifies it at its end.
 pub(crate) struct PlannedCases {
-    lines: Lines,
+    lines: LineReader,
     pub head: PlanHead,
     digest: Sha256,
     count: u64,
@@ -240,7 +240,7 @@ pub(crate) struct PlannedCases {
 
 impl PlannedCases {
     fn open(path: &Path) -> Result<PlannedCases> {
-        let mut lines = Lines::open(path)?;
+        let mut lines = LineReader::open(path)?;
         let wrong = |what: &str| SweepError::plan(path, 1, what);
         let line = lines.read()?.ok_or_else(|| wrong("it is no plan of a sweep"))?;
         let digest = Sha256::new().chain_update(line).chain_update(b"\n");
@@ -290,11 +290,11 @@ impl PlannedCases {
         self.digest.update(b"\n");
         self.count += 1;
         let json = line.strip_suffix(b",").unwrap_or(line);
-        let CaseLine { name, shard, input } =
+        let PlanLine { name, shard, input } =
             serde_json::from_slice(json).map_err(|e| wrong(format!("it is no case: {e}")))?;
         if shard >= self.head.shards {
             return Err(wrong(format!("there is no shard {shard}")));
         }
-        Ok(Some(PlannedCase { case: Case { name: name.into_owned(), input }, shard }))
+        Ok(Some(PlannedCase { case: SweepCase { name: name.into_owned(), input }, shard }))
     }
 }

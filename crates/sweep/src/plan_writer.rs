@@ -8,20 +8,20 @@ use sha2::{Digest, Sha256};
 
 use crate::digest::{hex, is_sha256, number_of};
 use crate::lines::{LINE_MAX, ascii};
-use crate::plan::{CaseLine, END, HEAD, PlanEnd, SHARDS_MAX};
-use crate::{Case, PlanHead, Result, SweepError, shards};
+use crate::plan::{END, HEAD, PlanEnd, PlanLine, SHARDS_MAX};
+use crate::{PlanHead, Result, SweepCase, SweepError, shards};
 
 /// Bytes of a name, at most.
 const NAME_MAX: usize = 1024;
 
 /// How long cases took in a former run.
 #[derive(Debug, Clone, Default)]
-pub struct Costs {
+pub struct CaseCosts {
     /// Seconds, by the number of the case's name: names would take ten times the memory.
     seconds: HashMap<u64, f64>,
 }
 
-impl Costs {
+impl CaseCosts {
     /// Notes a case.
     pub fn add(&mut self, case: &str, seconds: f64) {
         if seconds.is_finite() {
@@ -42,7 +42,7 @@ impl Costs {
 
 /// A plan that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlanTotals {
     /// Its fingerprint.
     pub fingerprint: String,
     /// How many cases it has.
@@ -56,12 +56,12 @@ pub struct Planned {
 ///
 /// # Errors
 /// No plan can be so: no case, two of one name, more shards than cases; or the output's.
-pub fn write_plan<C: Iterator<Item = Case>>(
+pub fn write_plan<C: Iterator<Item = SweepCase>>(
     head: &PlanHead,
     cases: impl Fn() -> C,
-    costs: Option<&Costs>,
+    costs: Option<&CaseCosts>,
     out: &mut dyn Write,
-) -> Result<Planned> {
+) -> Result<PlanTotals> {
     let unplannable = |what: String| Err(SweepError::Unplannable(what));
     if !(1..=SHARDS_MAX).contains(&head.shards) {
         return unplannable(format!("{} shards: there are 1 to {SHARDS_MAX}", head.shards));
@@ -91,7 +91,7 @@ pub fn write_plan<C: Iterator<Item = Case>>(
             shards::by_seconds(&seconds.collect::<Vec<_>>(), &numbers, head.shards)
         }
     };
-    let mut to = Hashed { out: BufWriter::with_capacity(1 << 16, out), digest: Sha256::new() };
+    let mut to = HashWriter { out: BufWriter::with_capacity(1 << 16, out), digest: Sha256::new() };
     to.line(&format!("{}{}{}", HEAD.0, json(head)?, HEAD.1))?;
     let mut last: Option<String> = None;
     let mut written = 0;
@@ -99,7 +99,7 @@ pub fn write_plan<C: Iterator<Item = Case>>(
         if case.name.is_empty() || case.name.len() > NAME_MAX || is_odd(&case.name) {
             return unplannable(format!("{:?} is no name of a case", case.name));
         }
-        let line = json(&CaseLine { name: Cow::Owned(case.name), shard, input: case.input })?;
+        let line = json(&PlanLine { name: Cow::Owned(case.name), shard, input: case.input })?;
         if let Some(before) = last.replace(line) {
             to.line(&(before + ","))?;
         }
@@ -109,12 +109,12 @@ pub fn write_plan<C: Iterator<Item = Case>>(
     if written != numbers.len() {
         return unplannable("the cases were others the second time".into());
     }
-    let Hashed { mut out, digest } = to;
+    let HashWriter { mut out, digest } = to;
     let (cases, fingerprint) = (written as u64, hex(&digest.finalize()));
     let end = json(&PlanEnd { cases, fingerprint: fingerprint.clone() })?;
     writeln!(out, "{}{end}{}", END.0, END.1)?;
     out.flush()?;
-    Ok(Planned { fingerprint, cases, known })
+    Ok(PlanTotals { fingerprint, cases, known })
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String> {
@@ -129,7 +129,10 @@ fn is_odd(name: &str) -> bool {
 
 /// A name stands for one case. (By their numbers: two names with the same one happen in a plan of a
 /// million cases once in thirty million plans.)
-fn refuse_doubles<C: Iterator<Item = Case>>(numbers: &[u64], cases: &impl Fn() -> C) -> Result<()> {
+fn refuse_doubles<C: Iterator<Item = SweepCase>>(
+    numbers: &[u64],
+    cases: &impl Fn() -> C,
+) -> Result<()> {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     let double = sorted.windows(2).find(|pair| pair[0] == pair[1]);
@@ -140,12 +143,12 @@ fn refuse_doubles<C: Iterator<Item = Case>>(numbers: &[u64], cases: &impl Fn() -
 }
 
 /// What is written, and its fingerprint.
-struct Hashed<W> {
+struct HashWriter<W> {
     out: W,
     digest: Sha256,
 }
 
-impl<W: Write> Hashed<W> {
+impl<W: Write> HashWriter<W> {
     fn line(&mut self, line: &str) -> Result<()> {
         if line.len() as u64 + 1 > LINE_MAX {
             let what = format!("a line of {} bytes; at most {LINE_MAX} are read again", line.len());

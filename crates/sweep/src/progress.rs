@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::lines::Lines;
+use crate::lines::LineReader;
 use crate::result_lines::ResultLine;
-use crate::{Plan, Result, attempts};
+use crate::{PlanFile, Result, attempts};
 
 /// Counts what is in the files of a sweep. Each look reads what is new.
-pub struct Progress<'p> {
-    plan: &'p Plan,
+pub struct SweepProgress<'p> {
+    plan: &'p PlanFile,
     folder: PathBuf,
-    files: BTreeMap<PathBuf, Tail>,
+    files: BTreeMap<PathBuf, FileTail>,
 }
 
 /// A file, as far as it was read.
 #[derive(Default)]
-struct Tail {
+struct FileTail {
     shard: Option<u32>,
     offset: u64,
     lines: u64,
@@ -31,7 +31,7 @@ struct Tail {
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Done {
+pub struct SweepCounts {
     /// Cases that have ended.
     pub done: u64,
     /// How many of them could not be computed.
@@ -50,22 +50,22 @@ pub struct Done {
     pub seconds_left: Option<f64>,
 }
 
-impl<'p> Progress<'p> {
+impl<'p> SweepProgress<'p> {
     /// Of a plan, whose results are in a folder.
-    pub fn new(plan: &'p Plan, folder: &Path) -> Progress<'p> {
-        Progress { plan, folder: folder.into(), files: BTreeMap::new() }
+    pub fn new(plan: &'p PlanFile, folder: &Path) -> SweepProgress<'p> {
+        SweepProgress { plan, folder: folder.into(), files: BTreeMap::new() }
     }
 
     /// Reads what is new. Nothing is verified but each line by itself: that is the merge's.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn look(&mut self) -> Result<Done> {
+    pub fn look(&mut self) -> Result<SweepCounts> {
         let there = attempts::expanded(std::slice::from_ref(&self.folder))?;
         self.files.retain(|file, _| there.contains(file));
         for file in there {
             let tail = self.files.entry(file.clone()).or_default();
-            let mut lines = match Lines::open_at(&file, tail.offset, tail.lines) {
+            let mut lines = match LineReader::open_at(&file, tail.offset, tail.lines) {
                 Ok(lines) => lines,
                 // It has got its last name meanwhile.
                 Err(_) if !file.exists() => continue,
@@ -79,9 +79,9 @@ impl<'p> Progress<'p> {
         Ok(self.sum())
     }
 
-    fn sum(&self) -> Done {
+    fn sum(&self) -> SweepCounts {
         // Of several files of a shard the one that is farthest.
-        let mut of_shard: BTreeMap<u32, &Tail> = BTreeMap::new();
+        let mut of_shard: BTreeMap<u32, &FileTail> = BTreeMap::new();
         for tail in self.files.values() {
             let Some(shard) = tail.shard else { continue };
             let best = of_shard.entry(shard).or_insert(tail);
@@ -89,18 +89,18 @@ impl<'p> Progress<'p> {
                 *best = tail;
             }
         }
-        let sum = |of: fn(&Tail) -> u64| of_shard.values().map(|tail| of(tail)).sum::<u64>();
+        let sum = |of: fn(&FileTail) -> u64| of_shard.values().map(|tail| of(tail)).sum::<u64>();
         let (done, own) = (sum(|tail| tail.done), sum(|tail| tail.own));
         let begun = of_shard.values().filter(|t| t.own > 0).map(|tail| tail.begun_ms).min();
         let last = of_shard.values().filter(|t| t.own > 0).map(|tail| tail.last_ms).max();
         let ms = begun.zip(last).and_then(|(begun, last)| last.checked_sub(begun));
         let rate = ms.filter(|ms| *ms > 0).map(|ms| own as f64 * 1e3 / ms as f64);
         let cases = self.plan.cases();
-        let count = |of: fn(&Tail) -> bool| {
+        let count = |of: fn(&FileTail) -> bool| {
             // OK to cast: there are no more than shards.
             of_shard.values().filter(|tail| of(tail)).count() as u32
         };
-        Done {
+        SweepCounts {
             done,
             failed: sum(|tail| tail.failed),
             cases,
@@ -113,7 +113,7 @@ impl<'p> Progress<'p> {
     }
 }
 
-impl Tail {
+impl FileTail {
     /// Takes a line in; one that is of no sweep, or of another plan's, is none.
     fn take(&mut self, line: Option<ResultLine>) {
         match line {

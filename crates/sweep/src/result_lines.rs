@@ -18,7 +18,7 @@ const SUM: (&str, &str) = (",\"sum\":\"", "\"}");
 
 /// What came of a case.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum CaseOutcome {
     /// It was computed.
     Done(Value),
     /// It could not be, which is a result too: the same on every machine.
@@ -43,7 +43,7 @@ pub(crate) struct Attempt {
 /// A case has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CaseEnd {
+pub(crate) struct CaseRecord {
     pub case: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
@@ -53,17 +53,17 @@ pub(crate) struct CaseEnd {
     pub at_ms: u64,
 }
 
-impl CaseEnd {
-    pub fn outcome(self) -> Outcome {
+impl CaseRecord {
+    pub fn outcome(self) -> CaseOutcome {
         match self.failed {
-            Some(why) => Outcome::Failed(why),
+            Some(why) => CaseOutcome::Failed(why),
             // A result that is null is written as one, and read as none.
-            None => Outcome::Done(self.result.unwrap_or(Value::Null)),
+            None => CaseOutcome::Done(self.result.unwrap_or(Value::Null)),
         }
     }
 
     /// Whether the computation brought the same: how long it took is the machine's.
-    pub fn is_like(&self, other: &CaseEnd) -> bool {
+    pub fn is_like(&self, other: &CaseRecord) -> bool {
         (&self.case, &self.result, &self.failed) == (&other.case, &other.result, &other.failed)
     }
 }
@@ -88,7 +88,7 @@ pub(crate) struct Manifest {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ResultLine {
     Attempt(Attempt),
-    Case(CaseEnd),
+    Case(CaseRecord),
     Manifest(Manifest),
 }
 

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::digest::hex;
-use crate::lines::Lines;
-use crate::result_lines::{Attempt, CaseEnd, ResultLine};
-use crate::{Costs, Fault, Plan, Result, SweepError};
+use crate::lines::LineReader;
+use crate::result_lines::{Attempt, CaseRecord, ResultLine};
+use crate::{CaseCosts, MergeFault, PlanFile, Result, SweepError};
 
 /// What a read of a file of results gives: a fault is no error of the reading.
-pub(crate) type Read<T> = Result<std::result::Result<T, Fault>>;
+pub(crate) type Read<T> = Result<std::result::Result<T, MergeFault>>;
 
 /// What a file's next line is.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum ResultItem {
     /// A case has ended; the number of its line.
-    Case(Box<CaseEnd>, u64),
+    Case(Box<CaseRecord>, u64),
     /// The manifest, and nothing follows it.
     Whole,
     /// No manifest: what is there is good.
@@ -30,7 +30,7 @@ pub(crate) struct ResultReader {
     program: String,
     pub first: Attempt,
     /// `None`: closed for a while, as too many are open.
-    lines: Option<Lines>,
+    lines: Option<LineReader>,
     /// Where the next line begins, and how many were before.
     at: (u64, u64),
     digest: Sha256,
@@ -42,30 +42,34 @@ pub(crate) struct ResultReader {
 
 impl ResultReader {
     /// Opens a file, and reads which shard it is of.
-    pub fn open(path: &Path, plan: &Plan) -> Read<ResultReader> {
-        let mut lines = Lines::open(path)?;
+    pub fn open(path: &Path, plan: &PlanFile) -> Read<ResultReader> {
+        let mut lines = LineReader::open(path)?;
         let Some(line) = lines.read()? else {
-            return Ok(Err(Fault::altered(path, 1, "there is no line in it")));
+            return Ok(Err(MergeFault::altered(path, 1, "there is no line in it")));
         };
         let Some(first) = ResultLine::attempt(line) else {
-            return Ok(Err(Fault::altered(path, 1, "it does not begin as a sweep's results do")));
+            return Ok(Err(MergeFault::altered(
+                path,
+                1,
+                "it does not begin as a sweep's results do",
+            )));
         };
         let (wanted, program) = (plan.fingerprint(), &plan.head().program.sha256);
         let file = path.to_owned();
         if first.plan != wanted {
             let (found, wanted) = (first.plan, wanted.to_owned());
-            return Ok(Err(Fault::OtherPlan { file, found, wanted }));
+            return Ok(Err(MergeFault::OtherPlan { file, found, wanted }));
         }
         if let Err(what) = ResultLine::read(wanted, line) {
-            return Ok(Err(Fault::altered(path, 1, what)));
+            return Ok(Err(MergeFault::altered(path, 1, what)));
         }
         if first.program != *program {
             let (found, wanted) = (first.program, program.clone());
-            return Ok(Err(Fault::OtherProgram { file, found, wanted }));
+            return Ok(Err(MergeFault::OtherProgram { file, found, wanted }));
         }
         if first.shard >= plan.shards() {
             let what = format!("the plan has no shard {}", first.shard);
-            return Ok(Err(Fault::altered(path, 1, what)));
+            return Ok(Err(MergeFault::altered(path, 1, what)));
         }
         Ok(Ok(ResultReader {
             path: file,
@@ -100,17 +104,17 @@ impl ResultReader {
     }
 
     /// The next case or the end; attempts are verified on the way.
-    pub fn read(&mut self) -> Read<Next> {
+    pub fn read(&mut self) -> Read<ResultItem> {
         loop {
             let mut lines = match self.lines.take() {
                 Some(lines) => lines,
-                None => Lines::open_at(&self.path, self.at.0, self.at.1)?,
+                None => LineReader::open_at(&self.path, self.at.0, self.at.1)?,
             };
-            let Some(line) = lines.read()? else { return Ok(Ok(Next::CutOff)) };
+            let Some(line) = lines.read()? else { return Ok(Ok(ResultItem::CutOff)) };
             let number = self.at.1 + 1;
             let read = match ResultLine::read(&self.plan, line) {
                 Ok(read) => read,
-                Err(what) => return Ok(Err(Fault::altered(&self.path, number, what))),
+                Err(what) => return Ok(Err(MergeFault::altered(&self.path, number, what))),
             };
             let before = match &read {
                 ResultLine::Manifest(_) => Some(hex(&self.digest.clone().finalize())),
@@ -121,7 +125,7 @@ impl ResultReader {
             if let Err(fault) = self.clock(&read, number) {
                 return Ok(Err(fault));
             }
-            let wrong = |what: &str| Ok(Err(Fault::altered(&self.path, number, what)));
+            let wrong = |what: &str| Ok(Err(MergeFault::altered(&self.path, number, what)));
             let next = match read {
                 ResultLine::Attempt(attempt) => {
                     let same = attempt.plan == self.plan
@@ -134,7 +138,7 @@ impl ResultReader {
                 }
                 ResultLine::Case(end) => {
                     self.done += 1;
-                    Some(Next::Case(Box::new(end), number))
+                    Some(ResultItem::Case(Box::new(end), number))
                 }
                 ResultLine::Manifest(manifest) => {
                     let good = Some(&manifest.results) == before.as_ref()
@@ -148,7 +152,7 @@ impl ResultReader {
                     if lines.read()?.is_some() || lines.has_rest() {
                         return wrong("something follows the manifest");
                     }
-                    Some(Next::Whole)
+                    Some(ResultItem::Whole)
                 }
             };
             self.at = (lines.offset(), lines.number());
@@ -160,7 +164,7 @@ impl ResultReader {
     }
 
     /// A clock may differ from another machine's, but it does not go back.
-    fn clock(&mut self, line: &ResultLine, number: u64) -> std::result::Result<(), Fault> {
+    fn clock(&mut self, line: &ResultLine, number: u64) -> std::result::Result<(), MergeFault> {
         if let ResultLine::Attempt(attempt) = line
             && attempt.host != self.host
         {
@@ -170,7 +174,7 @@ impl ResultReader {
         let at = line.at_ms();
         if let Some(back_ms) = self.clock_ms.checked_sub(at).filter(|back| *back > 0) {
             let (file, host) = (self.path.clone(), self.host.clone());
-            return Err(Fault::ClockBack { file, line: number, host, back_ms });
+            return Err(MergeFault::ClockBack { file, line: number, host, back_ms });
         }
         self.clock_ms = at;
         Ok(())
@@ -181,10 +185,10 @@ impl ResultReader {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn costs(files: &[PathBuf]) -> Result<Costs> {
-    let mut costs = Costs::default();
+pub fn costs(files: &[PathBuf]) -> Result<CaseCosts> {
+    let mut costs = CaseCosts::default();
     for file in crate::attempts::expanded(files)? {
-        let mut lines = Lines::open(&file)?;
+        let mut lines = LineReader::open(&file)?;
         let first = lines.read()?.and_then(ResultLine::attempt);
         let what = || SweepError::NoSuch(format!("{}: no results of a sweep", file.display()));
         let plan = first.ok_or_else(what)?.plan;

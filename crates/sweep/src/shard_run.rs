@@ -9,13 +9,15 @@ use sha2::{Digest, Sha256};
 
 use crate::digest::hex;
 use crate::lines::LINE_MAX;
-use crate::result_lines::{Attempt, CaseEnd, FORMAT, Manifest, Outcome, ResultLine, VERSION};
-use crate::result_reader::{Next, ResultReader};
-use crate::{Case, Plan, Result, SweepError, attempts};
+use crate::result_lines::{
+    Attempt, CaseOutcome, CaseRecord, FORMAT, Manifest, ResultLine, VERSION,
+};
+use crate::result_reader::{ResultItem, ResultReader};
+use crate::{PlanFile, Result, SweepCase, SweepError, attempts};
 
 /// A shard to be run.
 pub struct ShardRun<'p> {
-    plan: &'p Plan,
+    plan: &'p PlanFile,
     shard: u32,
     folder: PathBuf,
     host: String,
@@ -36,7 +38,7 @@ pub struct ShardEnd {
 
 impl<'p> ShardRun<'p> {
     /// A shard of a plan, whose results go to a folder that is there.
-    pub fn new(plan: &'p Plan, shard: u32, folder: &Path) -> ShardRun<'p> {
+    pub fn new(plan: &'p PlanFile, shard: u32, folder: &Path) -> ShardRun<'p> {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         ShardRun { plan, shard, folder: folder.into(), host }
     }
@@ -51,7 +53,7 @@ impl<'p> ShardRun<'p> {
     /// # Errors
     /// No such shard; the folder has results of another plan or program, or two of one case; or a
     /// file cannot be written: what is there then is resumed by the next run.
-    pub fn run(&self, mut run: impl FnMut(&Case) -> Outcome) -> Result<ShardEnd> {
+    pub fn run(&self, mut run: impl FnMut(&SweepCase) -> CaseOutcome) -> Result<ShardEnd> {
         let (plan, shard) = (self.plan, self.shard);
         if shard >= plan.shards() {
             let shards = plan.shards();
@@ -79,8 +81,8 @@ impl<'p> ShardRun<'p> {
             }
             let begun = Instant::now();
             let (result, why) = match run(&case) {
-                Outcome::Done(result) => (Some(result), None),
-                Outcome::Failed(why) => (None, Some(why)),
+                CaseOutcome::Done(result) => (Some(result), None),
+                CaseOutcome::Failed(why) => (None, Some(why)),
             };
             // Milliseconds are enough, and short.
             let took = (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
@@ -88,7 +90,7 @@ impl<'p> ShardRun<'p> {
             failed += u64::from(why.is_some());
             let at_ms = now_ms();
             let case = case.name;
-            let end = CaseEnd { case, result, failed: why, seconds: took, at_ms };
+            let end = CaseRecord { case, result, failed: why, seconds: took, at_ms };
             writer.line(&ResultLine::Case(end))?;
         }
         let manifest = self.manifest(number, &writer, seconds);
@@ -114,10 +116,10 @@ impl<'p> ShardRun<'p> {
         let mut failed = 0;
         loop {
             match reader.read()?.map_err(folder)? {
-                Next::Case(end, _) => failed += u64::from(end.failed.is_some()),
-                Next::Whole => return Ok(Some(failed)),
+                ResultItem::Case(end, _) => failed += u64::from(end.failed.is_some()),
+                ResultItem::Whole => return Ok(Some(failed)),
                 // Somebody has cut it off: it is resumed as any other.
-                Next::CutOff => return Ok(None),
+                ResultItem::CutOff => return Ok(None),
             }
         }
     }
@@ -166,7 +168,7 @@ struct PartWriter {
 
 impl PartWriter {
     /// Begins with the lines of a former attempt.
-    fn resume(&mut self, former: &attempts::Former) -> Result<()> {
+    fn resume(&mut self, former: &attempts::FormerRun) -> Result<()> {
         let Some(best) = &former.best else { return Ok(()) };
         let cannot = |e| SweepError::io(best, e);
         let mut from = BufReader::new(File::open(best).map_err(cannot)?).take(former.bytes);

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// By the numbers of their names, one to each shard in turn: whoever is beside whom in the plan (the
-/// seeds of one expensive variant) is spread, and no shard has more than one case more than another.
+/// By the numbers of their names, one to each shard in turn: what is beside each other in the plan
+/// (the seeds of one expensive variant) is spread, and shards differ by one case at most.
 pub(crate) fn by_number(numbers: &[u64], shards: u32) -> Vec<u32> {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     // OK to index, here and below: the order is of these places.

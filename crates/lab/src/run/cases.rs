@@ -1,6 +1,6 @@
-//! A run in virtual time as independent cases: each job by a name of its own, and what came of it as
-//! a value that another machine can make and this one can gather. [`run_seeds`](super::run_seeds)
-//! goes the same way, with all cases on this machine.
+//! A run in virtual time as independent cases: each job by a name of its own, and what came of it
+//! as a value that another machine can make and this one can gather.
+//! [`run_seeds`](super::run_seeds) goes the same way, with all cases on this machine.
 
 use std::sync::Arc;
 
@@ -12,8 +12,20 @@ use crate::results::Results;
 use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};
 
-/// What came of a case: its rows, or why it failed.
-pub type CaseEnd = std::result::Result<JobResult, String>;
+/// What came of a case.
+#[derive(Debug, PartialEq)]
+pub enum CaseEnd {
+    /// Its rows.
+    Ran(JobResult),
+    /// Why it failed, in words.
+    Failed(String),
+}
+
+impl From<JobEnd> for CaseEnd {
+    fn from(job: JobEnd) -> CaseEnd {
+        job.map_or_else(|e| CaseEnd::Failed(e.to_string()), CaseEnd::Ran)
+    }
+}
 
 /// The cases of a scenario with some seeds: each a part (speed or power cuts) of a variant.
 pub struct Cases {
@@ -90,7 +102,7 @@ impl Cases {
     /// Runs one; `None`: there is none of that number.
     pub fn run(&self, number: usize) -> Option<CaseEnd> {
         let job = *self.jobs.get(number)?;
-        Some(self.settings[job.seed].job(job, Arc::new(|_| {})).map_err(|e| e.to_string()))
+        Some(self.settings[job.seed].job(job, Arc::new(|_| {})).into())
     }
 
     /// What all of them brought, each in its place; `None` stands for one that was not run.
@@ -112,11 +124,6 @@ impl Cases {
         let first = self.settings.first().expect("a case has a setting");
         results.ok_or_else(|| ScenarioError::NoSeed.of(&first.scenario))
     }
-}
-
-/// What a job brought, as a case's.
-pub(super) fn end(job: JobEnd) -> CaseEnd {
-    job.map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -146,8 +153,9 @@ mod tests {
         let mut ends: Vec<Option<CaseEnd>> = (0..cases.len()).map(|_| None).collect();
         // In another order.
         for number in (0..cases.len()).rev() {
-            let written = serde_json::to_string(&cases.run(number).unwrap().unwrap()).unwrap();
-            ends[number] = Some(Ok(serde_json::from_str(&written).unwrap()));
+            let CaseEnd::Ran(ran) = cases.run(number).unwrap() else { panic!("it failed") };
+            let written = serde_json::to_string(&ran).unwrap();
+            ends[number] = Some(CaseEnd::Ran(serde_json::from_str(&written).unwrap()));
         }
         let gathered = cases.results(ends).unwrap();
         assert!(json(&gathered).unwrap() == json(&whole).unwrap(), "another document");

@@ -55,8 +55,8 @@ pub(super) fn results(
     for (job, outcome) in jobs.iter().zip(outcomes) {
         let variant = &first.scenario.variants[job.variant];
         match outcome {
-            Some(Ok(outcome)) => of_seeds[job.seed].add(variant, outcome),
-            Some(Err(e)) => failures.push(FailureRow::of(variant, e)),
+            Some(CaseEnd::Ran(outcome)) => of_seeds[job.seed].add(variant, outcome),
+            Some(CaseEnd::Failed(e)) => failures.push(FailureRow::of(variant, e)),
             None => {}
         }
     }

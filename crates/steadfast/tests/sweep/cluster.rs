@@ -1,5 +1,5 @@
-//! A Slurm of this machine: munged, slurmctld and two slurmd on loopback, with a folder and ports of
-//! their own. All of them are children of the test, and are ended by their process ids.
+//! A Slurm of this machine: munged, slurmctld and two slurmd on loopback, with a folder and ports
+//! of their own. All of them are children of the test, and are ended by their process ids.
 
 use std::fs;
 use std::io::Write;

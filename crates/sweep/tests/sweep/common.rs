@@ -4,28 +4,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use steadfast_sweep::{
-    Case, Fault, Outcome, Plan, PlanHead, Program, ShardRun, SweepError, merge, write_plan,
+    CaseOutcome, MergeFault, PlanFile, PlanHead, PlanProgram, ShardRun, SweepCase, SweepError,
+    merge, write_plan,
 };
 
-pub fn program(digit: &str) -> Program {
-    Program { version: "1.0".into(), sha256: digit.repeat(64) }
+pub fn program(digit: &str) -> PlanProgram {
+    PlanProgram { version: "1.0".into(), sha256: digit.repeat(64) }
 }
 
-pub fn cases(count: u64) -> impl Iterator<Item = Case> {
-    (0..count).map(|n| Case { name: format!("n-{n}"), input: n.into() })
+pub fn cases(count: u64) -> impl Iterator<Item = SweepCase> {
+    (0..count).map(|n| SweepCase { name: format!("n-{n}"), input: n.into() })
 }
 
-pub fn square(case: &Case) -> Outcome {
+pub fn square(case: &SweepCase) -> CaseOutcome {
     match case.input.as_u64() {
-        Some(n) => Outcome::Done((n * n).into()),
-        None => Outcome::Failed("no number".into()),
+        Some(n) => CaseOutcome::Done((n * n).into()),
+        None => CaseOutcome::Failed("no number".into()),
     }
 }
 
 /// A folder with a plan and, in `results`, what its shards bring.
 pub struct Sweep {
     folder: tempfile::TempDir,
-    pub plan: Plan,
+    pub plan: PlanFile,
 }
 
 impl Sweep {
@@ -37,7 +38,7 @@ impl Sweep {
         write_plan(&head, || cases(count), None, &mut text).unwrap();
         fs::write(&path, text).unwrap();
         fs::create_dir(folder.path().join("results")).unwrap();
-        Sweep { plan: Plan::open(&path).unwrap(), folder }
+        Sweep { plan: PlanFile::open(&path).unwrap(), folder }
     }
 
     /// All of its shards have been run.
@@ -68,11 +69,11 @@ impl Sweep {
     }
 
     /// What a merge hands over, in order.
-    pub fn merged(&self) -> Result<Vec<(String, Outcome)>, SweepError> {
+    pub fn merged(&self) -> Result<Vec<(String, CaseOutcome)>, SweepError> {
         self.merged_of(&[self.results()])
     }
 
-    pub fn merged_of(&self, files: &[PathBuf]) -> Result<Vec<(String, Outcome)>, SweepError> {
+    pub fn merged_of(&self, files: &[PathBuf]) -> Result<Vec<(String, CaseOutcome)>, SweepError> {
         let mut all = Vec::new();
         merge(&self.plan, files, &mut |case, outcome| {
             all.push((case.name, outcome));
@@ -82,14 +83,14 @@ impl Sweep {
     }
 
     /// What a merge is refused for.
-    pub fn faults(&self) -> Vec<Fault> {
+    pub fn faults(&self) -> Vec<MergeFault> {
         match self.merged() {
             Err(SweepError::Refused(faults)) => faults,
             other => panic!("it was not refused: {other:?}"),
         }
     }
 
-    pub fn expected(&self) -> Vec<(String, Outcome)> {
+    pub fn expected(&self) -> Vec<(String, CaseOutcome)> {
         cases(self.plan.cases()).map(|case| (case.name.clone(), square(&case))).collect()
     }
 }

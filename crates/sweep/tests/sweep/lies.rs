@@ -3,7 +3,9 @@
 use std::fs;
 
 use sha2::{Digest, Sha256};
-use steadfast_sweep::{Case, Fault, Outcome, Plan, PlanHead, ShardRun, SweepError, write_plan};
+use steadfast_sweep::{
+    CaseOutcome, MergeFault, PlanFile, PlanHead, ShardRun, SweepCase, SweepError, write_plan,
+};
 
 use crate::common::{Sweep, cases, program, square};
 
@@ -35,7 +37,7 @@ fn a_missing_shard() {
     let faults = sweep.faults();
     assert!(matches!(
         faults[..],
-        [Fault::Missing { shard: 0, .. }, Fault::Missing { shard: 2, .. }]
+        [MergeFault::Missing { shard: 0, .. }, MergeFault::Missing { shard: 2, .. }]
     ));
     let said = faults[1].to_string();
     assert!(said.starts_with("shard 2 of 3 is missing (6 cases)"), "{said}");
@@ -51,7 +53,7 @@ fn a_doubled_shard() {
     fs::rename(again.join("shard-000001.jsonl"), sweep.results().join("shard-again.jsonl"))
         .unwrap();
     let faults = sweep.faults();
-    assert!(matches!(faults[..], [Fault::Doubled { shard: 1, .. }]), "{faults:?}");
+    assert!(matches!(faults[..], [MergeFault::Doubled { shard: 1, .. }]), "{faults:?}");
     // Nor the very same file under two names.
     let files = [0, 1, 1, 2].map(|shard| sweep.file(shard));
     let refused = sweep.merged_of(&files).unwrap_err();
@@ -63,8 +65,8 @@ fn two_results_of_one_case_are_a_determinism_bug() {
     let sweep = Sweep::done(20, 2);
     let again = sweep.path().join("again");
     fs::create_dir(&again).unwrap();
-    let other = |case: &Case| match case.name.as_str() {
-        "n-7" => Outcome::Done(50.into()),
+    let other = |case: &SweepCase| match case.name.as_str() {
+        "n-7" => CaseOutcome::Done(50.into()),
         _ => square(case),
     };
     for shard in 0..2 {
@@ -81,7 +83,7 @@ fn two_results_of_one_case_are_a_determinism_bug() {
     let part = text.lines().take_while(|line| !line.contains("manifest"));
     let part: String = part.map(|line| format!("{line}\n")).collect();
     fs::write(sweep.results().join(format!("shard-{shard:06}.other-1-1.part")), part).unwrap();
-    assert!(matches!(sweep.faults()[..], [Fault::Unlike { .. }]));
+    assert!(matches!(sweep.faults()[..], [MergeFault::Unlike { .. }]));
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn a_shard_of_another_plan() {
     fs::copy(other.file(1), sweep.file(1)).unwrap();
     let faults = sweep.faults();
     assert!(
-        matches!(faults[..], [Fault::OtherPlan { .. }, Fault::Missing { shard: 1, .. }]),
+        matches!(faults[..], [MergeFault::OtherPlan { .. }, MergeFault::Missing { shard: 1, .. }]),
         "{faults:?}"
     );
     // Nor is anything written beside it.
@@ -104,7 +106,7 @@ fn a_line_of_another_plan() {
     let text = sweep.text(0);
     let line = |text: &str| text.lines().nth(3).unwrap().to_owned();
     fs::write(sweep.file(0), text.replace(&line(&text), &line(&other.text(0)))).unwrap();
-    assert!(matches!(sweep.faults()[..], [Fault::Altered { line: 4, .. }]));
+    assert!(matches!(sweep.faults()[..], [MergeFault::Altered { line: 4, .. }]));
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn a_shard_of_another_build() {
         .collect();
     fs::write(sweep.file(1), changed).unwrap();
     let faults = sweep.faults();
-    assert!(matches!(faults[0], Fault::OtherProgram { .. }), "{faults:?}");
+    assert!(matches!(faults[0], MergeFault::OtherProgram { .. }), "{faults:?}");
     assert!(faults[0].to_string().contains("another build may give other results"));
 }
 
@@ -134,11 +136,11 @@ fn a_file_that_was_cut_off() {
     let cut: String = text.lines().take(lines - 1).map(|line| format!("{line}\n")).collect();
     fs::write(sweep.file(1), cut).unwrap();
     let faults = sweep.faults();
-    assert!(matches!(faults[..], [Fault::CutOff { shard: 1, done: 10, .. }]), "{faults:?}");
+    assert!(matches!(faults[..], [MergeFault::CutOff { shard: 1, done: 10, .. }]), "{faults:?}");
     assert!(faults[0].to_string().contains("resume it: steadfast sweep run --plan"));
     // In the middle of a line.
     fs::write(sweep.file(1), &text[..text.len() / 2]).unwrap();
-    assert!(matches!(sweep.faults()[..], [Fault::CutOff { shard: 1, done: 1..10, .. }]));
+    assert!(matches!(sweep.faults()[..], [MergeFault::CutOff { shard: 1, done: 1..10, .. }]));
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn an_altered_result() {
     let altered = text.replace("\"result\":49,", "\"result\":50,");
     assert_ne!(altered, text);
     fs::write(sweep.file(0), &altered).unwrap();
-    assert!(matches!(sweep.faults()[..], [Fault::Altered { .. }]));
+    assert!(matches!(sweep.faults()[..], [MergeFault::Altered { .. }]));
     // By one who makes the line's sum right: the manifest has another.
     let changed: String = altered
         .lines()
@@ -170,11 +172,14 @@ fn lines_that_were_taken_out_or_changed_places() {
     lines.swap(3, 4);
     let joined = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     fs::write(sweep.file(0), joined(&lines)).unwrap();
-    assert!(matches!(sweep.faults()[..], [Fault::Altered { .. } | Fault::ClockBack { .. }]));
+    assert!(matches!(
+        sweep.faults()[..],
+        [MergeFault::Altered { .. } | MergeFault::ClockBack { .. }]
+    ));
     lines.swap(3, 4);
     lines.remove(5);
     fs::write(sweep.file(0), joined(&lines)).unwrap();
-    assert!(matches!(sweep.faults()[..], [Fault::Altered { line: 6, .. }]));
+    assert!(matches!(sweep.faults()[..], [MergeFault::Altered { line: 6, .. }]));
     fs::write(sweep.file(0), text.clone() + "\n").unwrap();
     let last = sweep.faults();
     assert!(last[0].to_string().contains("something follows the manifest"), "{last:?}");
@@ -186,7 +191,7 @@ fn an_altered_case() {
     let plan = fs::read_to_string(sweep.plan.path()).unwrap();
     let altered = plan.replace("\"name\":\"n-7\"", "\"name\":\"n-8\"");
     fs::write(sweep.plan.path(), &altered).unwrap();
-    let refused = Plan::open(sweep.plan.path()).unwrap_err().to_string();
+    let refused = PlanFile::open(sweep.plan.path()).unwrap_err().to_string();
     assert!(refused.contains("it has been changed"), "{refused}");
     // While it is used, too.
     assert!(matches!(sweep.merged(), Err(SweepError::Plan { .. } | SweepError::Refused(_))));
@@ -195,16 +200,16 @@ fn an_altered_case() {
     let mut text = Vec::new();
     let other = || {
         cases(20).map(|case| match case.name.as_str() {
-            "n-7" => Case { input: 8.into(), ..case },
+            "n-7" => SweepCase { input: 8.into(), ..case },
             _ => case,
         })
     };
     write_plan(&head, other, None, &mut text).unwrap();
     fs::write(sweep.plan.path(), text).unwrap();
     let mut changed = sweep;
-    changed.plan = Plan::open(changed.plan.path()).unwrap();
+    changed.plan = PlanFile::open(changed.plan.path()).unwrap();
     let faults = changed.faults();
-    assert!(matches!(faults[0], Fault::OtherPlan { .. }), "{faults:?}");
+    assert!(matches!(faults[0], MergeFault::OtherPlan { .. }), "{faults:?}");
 }
 
 #[test]
@@ -219,7 +224,7 @@ fn a_clock_that_goes_back() {
     fs::write(sweep.file(0), text.replace(late, &line)).unwrap();
     let faults = sweep.faults();
     assert!(
-        matches!(faults[..], [Fault::ClockBack { line: 6, back_ms: 89_000.., .. }]),
+        matches!(faults[..], [MergeFault::ClockBack { line: 6, back_ms: 89_000.., .. }]),
         "{faults:?}"
     );
 }
@@ -229,10 +234,13 @@ fn what_is_no_result_at_all() {
     let sweep = Sweep::done(6, 2);
     for text in ["", "\n", "{}\n", "{\"attempt\":1,\"sum\":\"\"}\n", "\u{0}\u{0}\u{0}\n"] {
         fs::write(sweep.file(0), text).unwrap();
-        assert!(matches!(sweep.faults()[0], Fault::Altered { line: 1, .. }), "{text:?}");
+        assert!(matches!(sweep.faults()[0], MergeFault::Altered { line: 1, .. }), "{text:?}");
     }
     for text in ["", "{}\n", "{\"head\":{},\"cases\":[\n", "{\"head\":"] {
         fs::write(sweep.plan.path(), text).unwrap();
-        assert!(matches!(Plan::open(sweep.plan.path()), Err(SweepError::Plan { .. })), "{text:?}");
+        assert!(
+            matches!(PlanFile::open(sweep.plan.path()), Err(SweepError::Plan { .. })),
+            "{text:?}"
+        );
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use steadfast_sweep::{Case, Costs, Fault, Outcome, Progress, ShardRun, SweepError, costs};
+use steadfast_sweep::{
+    CaseCosts, CaseOutcome, MergeFault, ShardRun, SweepCase, SweepError, SweepProgress, costs,
+};
 
 use crate::common::{Sweep, square};
 
@@ -13,7 +15,7 @@ fn a_plan_cut_at_any_byte_is_refused() {
     let text = fs::read(sweep.plan.path()).unwrap();
     for end in 0..text.len() {
         fs::write(sweep.plan.path(), &text[..end]).unwrap();
-        let opened = steadfast_sweep::Plan::open(sweep.plan.path());
+        let opened = steadfast_sweep::PlanFile::open(sweep.plan.path());
         assert!(matches!(opened, Err(SweepError::Plan { .. })), "{end}: {opened:?}");
     }
 }
@@ -88,8 +90,8 @@ fn unlike_results_of_two_attempts_are_not_resumed() {
     let sweep = Sweep::done(6, 1);
     let text = sweep.text(0);
     fs::rename(sweep.file(0), sweep.results().join("shard-000000.a-1-1.part")).unwrap();
-    let wrong = |case: &Case| match case.name.as_str() {
-        "n-2" => Outcome::Failed("no memory".into()),
+    let wrong = |case: &SweepCase| match case.name.as_str() {
+        "n-2" => CaseOutcome::Failed("no memory".into()),
         _ => square(case),
     };
     let other = sweep.path().join("other");
@@ -102,14 +104,14 @@ fn unlike_results_of_two_attempts_are_not_resumed() {
         .unwrap();
     let run = ShardRun::new(&sweep.plan, 0, &sweep.results()).run(square);
     let Err(SweepError::Folder(fault)) = run else { panic!("{run:?}") };
-    assert!(matches!(*fault, Fault::Unlike { .. }), "{fault}");
+    assert!(matches!(*fault, MergeFault::Unlike { .. }), "{fault}");
 }
 
 #[test]
 fn progress_is_counted_from_the_files_while_they_grow() {
     let sweep = Sweep::new(20, 2, "a");
     let results = sweep.results();
-    let mut progress = Progress::new(&sweep.plan, &results);
+    let mut progress = SweepProgress::new(&sweep.plan, &results);
     assert_eq!(progress.look().unwrap().done, 0);
     sweep.run(0);
     let mut number = 0;
@@ -119,7 +121,7 @@ fn progress_is_counted_from_the_files_while_they_grow() {
             assert_eq!((done.done, done.failed), (10 + number, number.min(1)));
             assert_eq!((done.shards_done, done.shards_begun, done.cases), (1, 2, 20));
             number += 1;
-            if number == 1 { Outcome::Failed("no".into()) } else { square(case) }
+            if number == 1 { CaseOutcome::Failed("no".into()) } else { square(case) }
         })
         .unwrap();
     let done = progress.look().unwrap();
@@ -130,7 +132,7 @@ fn progress_is_counted_from_the_files_while_they_grow() {
 fn measured_times_deal_the_cases() {
     let sweep = Sweep::done(20, 2);
     assert_eq!(costs(&[sweep.results()]).unwrap().known(), 20);
-    let mut costs = Costs::default();
+    let mut costs = CaseCosts::default();
     (0..20).for_each(|n| costs.add(&format!("n-{n}"), if n == 4 { 100.0 } else { 1.0 }));
     let head = steadfast_sweep::PlanHead::new("squares", crate::common::program("a"), 2);
     let mut text = Vec::new();
@@ -138,7 +140,8 @@ fn measured_times_deal_the_cases() {
         .unwrap();
     let path = sweep.path().join("dealt.json");
     fs::write(&path, text).unwrap();
-    let plan = steadfast_sweep::Plan::open(&path).unwrap();
+    let plan = steadfast_sweep::PlanFile::open(&path).unwrap();
     let shard = plan.find("n-4").unwrap().shard;
-    assert_eq!(plan.cases_of(shard), 1);
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text.matches(&format!("\"shard\":{shard},")).count(), 1);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::Deserialize;
-use steadfast_sweep::{Case, Input, Outcome, Plan, PlanHead, Program};
+use steadfast_sweep::{CaseOutcome, PlanFile, PlanHead, PlanInput, PlanProgram, SweepCase};
 use steadfast_vfs::bounded;
 
 use super::lab_run::{LabRunFile, LabRunSweep};
@@ -25,13 +25,13 @@ pub trait SweepKind {
     fn inputs(&self) -> Vec<std::path::PathBuf>;
 
     /// All cases, always in the same order.
-    fn cases(&self) -> Box<dyn Iterator<Item = Case> + '_>;
+    fn cases(&self) -> Box<dyn Iterator<Item = SweepCase> + '_>;
 
     /// Computes one.
-    fn run(&self, case: &Case) -> Outcome;
+    fn run(&self, case: &SweepCase) -> CaseOutcome;
 
     /// Takes a result in; they come in the order of the cases.
-    fn take(&mut self, case: Case, outcome: Outcome) -> Result<(), String>;
+    fn take(&mut self, case: SweepCase, outcome: CaseOutcome) -> Result<(), String>;
 
     /// Tries the files that are asked for, before the work.
     fn try_outputs(&self, output: &RunOutput) -> Result<(), Usage>;
@@ -63,7 +63,7 @@ pub fn of_file(path: &Path) -> Result<Box<dyn SweepKind>> {
 }
 
 /// The kind of a plan, once its program and its inputs are those of this machine.
-pub fn of_plan(plan: &Plan) -> Result<Box<dyn SweepKind>> {
+pub fn of_plan(plan: &PlanFile) -> Result<Box<dyn SweepKind>> {
     let head = plan.head();
     program::verify(plan)?;
     match head.kind.as_str() {
@@ -74,10 +74,11 @@ pub fn of_plan(plan: &Plan) -> Result<Box<dyn SweepKind>> {
 
 /// The head of a plan with so many shards.
 pub fn head(kind: &dyn SweepKind, shards: u32) -> Result<PlanHead> {
-    let program = Program { version: env!("CARGO_PKG_VERSION").into(), sha256: program::own()? };
+    let program =
+        PlanProgram { version: env!("CARGO_PKG_VERSION").into(), sha256: program::own()? };
     let inputs = kind.inputs().into_iter().map(|path| {
         let sha256 = program::hash_of(&path)?;
-        Ok(Input { path, sha256 })
+        Ok(PlanInput { path, sha256 })
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
     let mut head = PlanHead::new(kind.name(), program, shards);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{CaseEnd, Cases, JobResult, RunOptions};
-use steadfast_sweep::{Case, Outcome};
+use steadfast_sweep::{CaseOutcome, SweepCase};
 
 use super::kind::SweepKind;
 use crate::cli::RunOutput;
@@ -38,7 +38,7 @@ fn one() -> u64 {
 /// What a plan says of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct LabRunSettings {
     /// As `lab run` would be given it.
     scenario: String,
     /// What it says: another machine need not have the file.
@@ -51,7 +51,7 @@ struct Settings {
 
 /// Runs of a scenario.
 pub struct LabRunSweep {
-    settings: Settings,
+    settings: LabRunSettings,
     scenario: Scenario,
     cases: Cases,
     ends: Vec<Option<CaseEnd>>,
@@ -69,7 +69,7 @@ impl LabRunSweep {
         let scenario = if is_file { in_folder } else { scenario.clone() };
         let text = Scenario::text_of(&scenario).map_err(|e| Usage(e.to_string()))?;
         let (seed, seeds, cuts, full) = (*seed, *seeds, *cuts, *full);
-        LabRunSweep::new(Settings { scenario, text, seed, seeds, cuts, full })
+        LabRunSweep::new(LabRunSettings { scenario, text, seed, seeds, cuts, full })
     }
 
     /// As the plan says.
@@ -78,7 +78,7 @@ impl LabRunSweep {
         LabRunSweep::new(settings.map_err(|e| Usage(format!("the plan's settings: {e}")))?)
     }
 
-    fn new(settings: Settings) -> Result<LabRunSweep> {
+    fn new(settings: LabRunSettings) -> Result<LabRunSweep> {
         let scenario = Scenario::parse(&settings.text, &settings.scenario).map_err(to_anyhow)?;
         let options =
             RunOptions { full: settings.full, cuts: settings.cuts, ..RunOptions::default() };
@@ -108,27 +108,31 @@ impl SweepKind for LabRunSweep {
         trace.into_iter().chain(fio).map(PathBuf::from).collect()
     }
 
-    fn cases(&self) -> Box<dyn Iterator<Item = Case> + '_> {
+    fn cases(&self) -> Box<dyn Iterator<Item = SweepCase> + '_> {
         let numbered = self.cases.names().enumerate();
-        Box::new(numbered.map(|(number, name)| Case { name, input: number.into() }))
+        Box::new(numbered.map(|(number, name)| SweepCase { name, input: number.into() }))
     }
 
-    fn run(&self, case: &Case) -> Outcome {
+    fn run(&self, case: &SweepCase) -> CaseOutcome {
         let number = case.input.as_u64().and_then(|number| usize::try_from(number).ok());
         let end = number.and_then(|number| self.cases.run(number));
-        let written = match end {
-            None => Err(format!("there is no case {}", case.input)),
-            Some(end) => end.and_then(|end| serde_json::to_value(end).map_err(|e| e.to_string())),
-        };
-        written.map_or_else(Outcome::Failed, Outcome::Done)
+        match end {
+            None => CaseOutcome::Failed(format!("there is no case {}", case.input)),
+            Some(CaseEnd::Failed(why)) => CaseOutcome::Failed(why),
+            Some(CaseEnd::Ran(ran)) => match serde_json::to_value(ran) {
+                Ok(value) => CaseOutcome::Done(value),
+                Err(e) => CaseOutcome::Failed(e.to_string()),
+            },
+        }
     }
 
-    fn take(&mut self, _: Case, outcome: Outcome) -> Result<(), String> {
+    fn take(&mut self, _: SweepCase, outcome: CaseOutcome) -> Result<(), String> {
         self.ends.push(Some(match outcome {
-            Outcome::Done(result) => {
-                Ok(serde_json::from_value::<JobResult>(result).map_err(|e| e.to_string())?)
+            CaseOutcome::Done(result) => {
+                let ran = serde_json::from_value::<JobResult>(result);
+                CaseEnd::Ran(ran.map_err(|e| e.to_string())?)
             }
-            Outcome::Failed(why) => Err(why),
+            CaseOutcome::Failed(why) => CaseEnd::Failed(why),
         }));
         Ok(())
     }
@@ -140,8 +144,8 @@ impl SweepKind for LabRunSweep {
     fn finish(&mut self, output: &RunOutput, out: &mut dyn Write) -> Result<CommandEnd> {
         let ends = std::mem::take(&mut self.ends);
         // As a run whose first variant fails: there is nothing to show.
-        if let Some(Some(Err(why))) = ends.first()
-            && ends.iter().flatten().all(Result::is_err)
+        if let Some(Some(CaseEnd::Failed(why))) = ends.first()
+            && ends.iter().flatten().all(|end| matches!(end, CaseEnd::Failed(_)))
         {
             return Err(anyhow!("all {} cases failed; the first: {why}", ends.len()));
         }

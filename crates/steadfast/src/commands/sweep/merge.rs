@@ -4,22 +4,23 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use steadfast_sweep::{Merged, Plan};
+use steadfast_sweep::{MergeTotals, PlanFile};
 
-use super::cli::SweepMerge;
-use super::{kind, to_anyhow};
+use super::error::to_anyhow;
+use super::kind;
 use crate::cli::RunOutput;
+use crate::cli::SweepMerge;
 use crate::{CommandEnd, terminal};
 
 /// Verifies the results and shows them.
 pub fn merge(args: &SweepMerge, out: &mut dyn Write) -> Result<CommandEnd> {
-    let plan = Plan::open(&args.plan).map_err(to_anyhow)?;
+    let plan = PlanFile::open(&args.plan).map_err(to_anyhow)?;
     shown(&plan, &args.results, &args.output, out)
 }
 
 /// The same of a plan that was read.
 pub fn shown(
-    plan: &Plan,
+    plan: &PlanFile,
     results: &[PathBuf],
     output: &RunOutput,
     out: &mut dyn Write,
@@ -28,7 +29,7 @@ pub fn shown(
     kind.try_outputs(output)?;
     let taken =
         steadfast_sweep::merge(plan, results, &mut |case, outcome| kind.take(case, outcome));
-    let Merged { cases, failed, seconds, hosts } = taken.map_err(to_anyhow)?;
+    let MergeTotals { cases, failed, seconds, hosts } = taken.map_err(to_anyhow)?;
     let end = kind.finish(output, out)?;
     // Not to the standard output, which is that of the command that was swept.
     terminal::note(&format!(

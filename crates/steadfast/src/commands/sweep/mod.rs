@@ -1,8 +1,8 @@
 //! `steadfast sweep`: many cases on many machines. What a sweep is, and what is verified of it, is
 //! in the crate `sweep`; here are the kinds of cases and the engines.
 
-pub mod cli;
 mod engine;
+mod error;
 mod kind;
 mod lab_run;
 mod merge;
@@ -17,10 +17,9 @@ mod submit;
 use std::io::Write;
 
 use anyhow::Result;
-use steadfast_sweep::SweepError;
 
-use crate::{CommandEnd, Usage};
-use cli::Sweep;
+use crate::CommandEnd;
+use crate::cli::Sweep;
 
 /// Does what is asked.
 pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<CommandEnd> {
@@ -30,15 +29,5 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<CommandEnd> {
         Sweep::Merge(args) => merge::merge(args, out),
         Sweep::Status(args) => status::status(args, out),
         Sweep::Submit(args) => submit::submit(args, out),
-    }
-}
-
-/// Results that are refused are a problem that was found; what cannot be read, planned or named is
-/// the caller's.
-fn to_anyhow(e: SweepError) -> anyhow::Error {
-    match e {
-        SweepError::Refused(_) | SweepError::Folder(_) | SweepError::Taking { .. } => e.into(),
-        SweepError::Writing(e) => e.into(),
-        e => Usage(e.to_string()).into(),
     }
 }

@@ -8,9 +8,9 @@ use std::process::{Child, Stdio};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::cli::SweepSubmit;
 use super::engine::{self, SweepFolder};
 use crate::Usage;
+use crate::cli::SweepSubmit;
 
 /// Tasks that are run by parallel.
 pub struct ParallelTasks {

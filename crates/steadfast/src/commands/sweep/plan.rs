@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use steadfast_sweep::{Planned, costs, write_plan};
+use steadfast_sweep::{PlanTotals, costs, write_plan};
 
-use super::cli::SweepPlan;
+use super::error::to_anyhow;
 use super::kind::{self, SweepKind};
-use super::to_anyhow;
 use crate::CommandEnd;
+use crate::cli::SweepPlan;
 use crate::terminal;
 
 /// Writes the plan to the standard output.
@@ -26,15 +26,15 @@ pub fn write(
     shards: u32,
     times: &[PathBuf],
     out: &mut dyn Write,
-) -> Result<Planned> {
+) -> Result<PlanTotals> {
     let head = kind::head(kind, shards)?;
     let costs = (!times.is_empty()).then(|| costs(times)).transpose().map_err(to_anyhow)?;
     write_plan(&head, || kind.cases(), costs.as_ref(), out).map_err(to_anyhow)
 }
 
 /// What was planned.
-pub fn words(planned: &Planned, shards: u32, times: &[PathBuf]) -> String {
-    let Planned { fingerprint, cases, known } = planned;
+pub fn words(planned: &PlanTotals, shards: u32, times: &[PathBuf]) -> String {
+    let PlanTotals { fingerprint, cases, known } = planned;
     let dealt = match times.is_empty() {
         true => "dealt by their names".to_owned(),
         false => format!("dealt by time, of {known} as measured before"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use steadfast_sweep::{Plan, sha256_of_file};
+use steadfast_sweep::{PlanFile, sha256_of_file};
 
 use crate::Usage;
 
@@ -21,7 +21,7 @@ pub fn hash_of(path: &Path) -> Result<String, Usage> {
 }
 
 /// Refuses a plan of another program, or of other inputs.
-pub fn verify(plan: &Plan) -> Result<()> {
+pub fn verify(plan: &PlanFile) -> Result<()> {
     let (shown, planned, own) = (plan.path().display(), &plan.head().program, own()?);
     if planned.sha256 != own {
         usage!(
@@ -37,8 +37,8 @@ pub fn verify(plan: &Plan) -> Result<()> {
         let found = hash_of(&input.path)?;
         if found != input.sha256 {
             usage!(
-                "{}: its SHA-256 is {found:.16}, {shown} was made with {:.16}: put that file there, \
-                 or make the plan again",
+                "{}: its SHA-256 is {found:.16}, {shown} was made with {:.16}: put that file \
+                 there, or make the plan again",
                 input.path.display(),
                 input.sha256
             );

@@ -5,16 +5,17 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use steadfast_sweep::{Outcome, Plan, ShardEnd, ShardRun, chosen_shard};
+use steadfast_sweep::{CaseOutcome, PlanFile, ShardEnd, ShardRun, chosen_shard};
 
-use super::cli::SweepRun;
-use super::{kind, to_anyhow};
+use super::error::to_anyhow;
+use super::kind;
+use crate::cli::SweepRun;
 use crate::document;
 use crate::{CommandEnd, Usage};
 
 /// Runs a shard, or one case.
 pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
-    let plan = Plan::open(&args.plan).map_err(to_anyhow)?;
+    let plan = PlanFile::open(&args.plan).map_err(to_anyhow)?;
     if let Some(name) = &args.case {
         return one(&plan, name, out);
     }
@@ -65,11 +66,11 @@ pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
 }
 
 /// One case, to look at.
-fn one(plan: &Plan, name: &str, out: &mut dyn Write) -> Result<CommandEnd> {
+fn one(plan: &PlanFile, name: &str, out: &mut dyn Write) -> Result<CommandEnd> {
     let planned = plan.find(name).map_err(to_anyhow)?;
     let (result, failed) = match kind::of_plan(plan)?.run(&planned.case) {
-        Outcome::Done(result) => (result, None),
-        Outcome::Failed(why) => (Value::Null, Some(why)),
+        CaseOutcome::Done(result) => (result, None),
+        CaseOutcome::Failed(why) => (Value::Null, Some(why)),
     };
     let has_failed = failed.is_some();
     let body = json!({ "case": name, "failed": failed, "result": result });

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::cli::SweepSubmit;
 use super::engine::{self, SweepFolder};
+use crate::cli::SweepSubmit;
 use crate::{Usage, terminal};
 
 const PACKAGE: &str = "slurm-client";

@@ -4,16 +4,16 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::json;
-use steadfast_sweep::{Done, Plan, Progress};
+use steadfast_sweep::{PlanFile, SweepCounts, SweepProgress};
 
-use super::cli::SweepStatus;
-use super::to_anyhow;
+use super::error::to_anyhow;
+use crate::cli::SweepStatus;
 use crate::{CommandEnd, document};
 
 /// Shows how far it is.
 pub fn status(args: &SweepStatus, out: &mut dyn Write) -> Result<CommandEnd> {
-    let plan = Plan::open(&args.plan).map_err(to_anyhow)?;
-    let done = Progress::new(&plan, &args.results).look().map_err(to_anyhow)?;
+    let plan = PlanFile::open(&args.plan).map_err(to_anyhow)?;
+    let done = SweepProgress::new(&plan, &args.results).look().map_err(to_anyhow)?;
     if args.json {
         let body = json!({
             "plan": plan.fingerprint(),
@@ -35,8 +35,9 @@ pub fn status(args: &SweepStatus, out: &mut dyn Write) -> Result<CommandEnd> {
 }
 
 /// In a line.
-pub fn words(done: &Done) -> String {
-    let Done { done: cases_done, failed, cases, shards_done, shards_begun, shards, .. } = done;
+pub fn words(done: &SweepCounts) -> String {
+    let SweepCounts { done: cases_done, failed, cases, shards_done, shards_begun, shards, .. } =
+        done;
     let rate = done.per_second.map_or_else(String::new, |rate| format!(", {rate:.2}/s"));
     let left = done.seconds_left.filter(|_| cases_done < cases);
     let left = left.map_or_else(String::new, |left| format!(", about {left:.0} s left"));

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use steadfast_sweep::{Plan, Progress};
+use steadfast_sweep::{PlanFile, SweepProgress};
 
-use super::cli::SweepSubmit;
 use super::engine::SweepFolder;
+use super::error::to_anyhow;
 use super::parallel::ParallelTasks;
 use super::slurm::SlurmArray;
-use super::{kind, merge, plan, status, to_anyhow};
+use super::{kind, merge, plan, status};
+use crate::cli::SweepSubmit;
 use crate::commands::lab::run::{INTERRUPTED, stop_on_signals};
 use crate::{CommandEnd, terminal};
 
@@ -25,7 +26,7 @@ const QUEUE_EVERY: Duration = Duration::from_secs(3);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Who runs the shards.
-enum Engine {
+enum SweepEngine {
     Slurm(SlurmArray),
     Parallel(ParallelTasks),
 }
@@ -52,8 +53,8 @@ pub fn submit(args: &SweepSubmit, out: &mut dyn Write) -> Result<CommandEnd> {
             terminal::note(&format!("{} shards did not end; once more", missing.len()));
         }
         let mut engine = match args.slurm {
-            true => Engine::Slurm(SlurmArray::submit(args, &folder, &script, &missing)?),
-            false => Engine::Parallel(ParallelTasks::start(args, &folder, &script, &missing)?),
+            true => SweepEngine::Slurm(SlurmArray::submit(args, &folder, &script, &missing)?),
+            false => SweepEngine::Parallel(ParallelTasks::start(args, &folder, &script, &missing)?),
         };
         if !wait(&mut engine, &plan, &results, &stop)? {
             return Ok(CommandEnd::Status(INTERRUPTED));
@@ -66,14 +67,18 @@ pub fn submit(args: &SweepSubmit, out: &mut dyn Write) -> Result<CommandEnd> {
 }
 
 /// The plan of the folder, which is made, or is the one that is asked for.
-fn planned(kind: &dyn kind::SweepKind, args: &SweepSubmit, folder: &SweepFolder) -> Result<Plan> {
+fn planned(
+    kind: &dyn kind::SweepKind,
+    args: &SweepSubmit,
+    folder: &SweepFolder,
+) -> Result<PlanFile> {
     let (path, new) = (folder.plan(), folder.path.join("plan.json.new"));
     let cannot = || new.display().to_string();
     let mut file = File::create(&new).with_context(cannot)?;
     let written = plan::write(kind, args.shards, &args.times, &mut file)?;
     file.sync_all().with_context(cannot)?;
     if path.exists() {
-        let there = Plan::open(&path).map_err(to_anyhow)?;
+        let there = PlanFile::open(&path).map_err(to_anyhow)?;
         fs::remove_file(&new).with_context(cannot)?;
         if there.fingerprint() != written.fingerprint {
             usage!(
@@ -88,13 +93,18 @@ fn planned(kind: &dyn kind::SweepKind, args: &SweepSubmit, folder: &SweepFolder)
     }
     fs::rename(&new, &path).with_context(cannot)?;
     terminal::note(&plan::words(&written, args.shards, &args.times));
-    Plan::open(&path).map_err(to_anyhow)
+    PlanFile::open(&path).map_err(to_anyhow)
 }
 
 /// Until all shards are whole, or nobody works on them any more. False: a signal has asked to stop.
-fn wait(engine: &mut Engine, plan: &Plan, results: &Path, stop: &AtomicBool) -> Result<bool> {
+fn wait(
+    engine: &mut SweepEngine,
+    plan: &PlanFile,
+    results: &Path,
+    stop: &AtomicBool,
+) -> Result<bool> {
     let bar = terminal::Progress::start();
-    let mut progress = Progress::new(plan, results);
+    let mut progress = SweepProgress::new(plan, results);
     let mut queue_seen = Instant::now();
     let mut gone: Option<Instant> = None;
     loop {
@@ -118,24 +128,24 @@ fn wait(engine: &mut Engine, plan: &Plan, results: &Path, stop: &AtomicBool) -> 
     }
 }
 
-impl Engine {
+impl SweepEngine {
     fn works(&mut self) -> bool {
         match self {
-            Engine::Slurm(array) => array.is_queued(),
-            Engine::Parallel(tasks) => tasks.is_running(),
+            SweepEngine::Slurm(array) => array.is_queued(),
+            SweepEngine::Parallel(tasks) => tasks.is_running(),
         }
     }
 
     /// Somebody has asked to stop: a cluster's tasks go on, those of this machine end.
     fn leave(&mut self) {
         match self {
-            Engine::Slurm(array) => terminal::note(&format!(
+            SweepEngine::Slurm(array) => terminal::note(&format!(
                 "Slurm's job {} goes on (scancel {} ends it). Once it has ended, the same command \
                  merges, or runs what is missing.",
                 array.id(),
                 array.id()
             )),
-            Engine::Parallel(tasks) => tasks.stop(),
+            SweepEngine::Parallel(tasks) => tasks.stop(),
         }
     }
 }

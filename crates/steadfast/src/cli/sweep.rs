@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use crate::cli::RunOutput;
+use super::lab::RunOutput;
 
 /// Run many cases on many machines.
 #[derive(Debug, Subcommand)]

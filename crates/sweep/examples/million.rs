@@ -1,5 +1,7 @@
 //! How long plan, shards and merge of many cases take, and their memory: the figures of
-//! docs/many-machines.md. `cargo run --release -p steadfast-sweep --example million [CASES] [SHARDS]`
+//! docs/many-machines.md.
+//!
+//! `cargo run --release -p steadfast-sweep --example million [CASES] [SHARDS]`
 
 #![allow(clippy::print_stdout, reason = "figures are for people")]
 

@@ -10,6 +10,8 @@ use crate::{Result, SweepError};
 pub(crate) const LINE_MAX: u64 = 16 << 20;
 /// A merge reads many files at a time.
 const BUFFER: usize = 16 << 10;
+/// Bytes of a line that are not given back before the next is read.
+const KEPT: usize = 64 << 10;
 
 /// Reads a file line by line.
 pub(crate) struct LineReader {
@@ -43,6 +45,8 @@ impl LineReader {
     /// line was cut off, and [`Self::rest`] says whether there is such.
     pub fn read(&mut self) -> Result<Option<&[u8]>> {
         self.line.clear();
+        // Of many files that are read side by side each would keep its longest.
+        self.line.shrink_to(KEPT);
         let mut bounded = self.reader.by_ref().take(LINE_MAX + 1);
         let read = bounded.read_until(b'\n', &mut self.line);
         let read = read.map_err(|e| SweepError::io(&self.path, e))?;

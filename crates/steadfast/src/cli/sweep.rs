@@ -23,7 +23,12 @@ SWEEP.toml has one table, which says what is swept:
   cuts = 20                    power cuts for each variant
   full = false                 at the published size
 
-Each part (speed, cuts) of each variant with each seed is a case. The plan has a
+  [lab-compare]                as `steadfast lab compare` does it
+  trace = \"app.trace\"          from this file's folder, as is
+  stacks = \"my-stacks.toml\"    a catalogue, if it is not the program's
+  only, budget, flat_out, seeds, cuts: as the command's options
+
+Each part (speed, cuts) of each variant or stack with each seed is a case. The plan has a
 fingerprint over its cases, this program and the files that they read: what was
 run for another plan, or by another build, is not merged (docs/many-machines.md).")]
     Plan(SweepPlan),

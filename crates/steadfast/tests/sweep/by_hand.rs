@@ -49,6 +49,32 @@ fn a_case_alone_is_the_line_of_the_shard() {
 }
 
 #[test]
+fn a_comparison_of_stacks_is_the_same() {
+    let desk = Desk::new(1);
+    let mut log = "fio version 2 iolog\nf add\nf open\n".to_owned();
+    (0..8).for_each(|n| log += &format!("f write {} 4096\nf sync 0 0\n", n * 4096));
+    fs::write(desk.path().join("log.fio"), log + "f close\n").unwrap();
+    desk.good("trace import log.fio -o log.trace");
+    let sweep = "[lab-compare]\ntrace = \"log.trace\"\nonly = [\"disk-7200\", \"nvdimm-dax\"]\n\
+                 cuts = 3\n";
+    fs::write(desk.path().join("SWEEP.toml"), sweep).unwrap();
+    desk.plan(2);
+    for shard in 0..2 {
+        desk.good(&format!("sweep run --plan plan.json --shard {shard} -o results"));
+    }
+    let one = "lab compare --trace log.trace --only disk-7200,nvdimm-dax --cuts 3";
+    let merged = desk.good("sweep merge plan.json results --report merged.html");
+    assert!(merged == desk.good(&format!("{one} --report one.html")), "{merged}");
+    let page = |name: &str| fs::read_to_string(desk.path().join(name)).unwrap();
+    assert!(page("merged.html") == page("one.html"));
+    // The trace is an input: another one is refused.
+    let trace = desk.path().join("log.trace");
+    fs::write(&trace, fs::read(&trace).unwrap().repeat(2)).unwrap();
+    let refused = desk.bad("sweep merge plan.json results", 2);
+    assert!(refused.contains("log.trace: its SHA-256 is"), "{refused}");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let desk = Desk::new(1);
     let said = |line: &str, status, words: &[&str]| {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use steadfast_sweep::{CaseOutcome, PlanFile, PlanHead, PlanInput, PlanProgram, SweepCase};
 use steadfast_vfs::bounded;
 
+use super::lab_compare::{LabCompareSettings, LabCompareSweep};
 use super::lab_run::{LabRunFile, LabRunSweep};
 use super::program;
 use crate::cli::RunOutput;
@@ -45,6 +46,7 @@ pub trait SweepKind {
 #[serde(rename_all = "kebab-case")]
 enum SweepFile {
     LabRun(LabRunFile),
+    LabCompare(LabCompareSettings),
 }
 
 /// Reads SWEEP.toml.
@@ -59,6 +61,7 @@ pub fn of_file(path: &Path) -> Result<Box<dyn SweepKind>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     Ok(match file {
         SweepFile::LabRun(file) => Box::new(LabRunSweep::of_file(&file, folder)?),
+        SweepFile::LabCompare(file) => Box::new(LabCompareSweep::of_file(file, folder)?),
     })
 }
 
@@ -68,6 +71,7 @@ pub fn of_plan(plan: &PlanFile) -> Result<Box<dyn SweepKind>> {
     program::verify(plan)?;
     match head.kind.as_str() {
         LabRunSweep::NAME => Ok(Box::new(LabRunSweep::of_settings(&head.settings)?)),
+        LabCompareSweep::NAME => Ok(Box::new(LabCompareSweep::of_settings(&head.settings)?)),
         kind => usage!("{}: its kind is '{kind}', which is not known here", plan.path().display()),
     }
 }

@@ -3,14 +3,15 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use steadfast_lab::RunOptions;
 use steadfast_lab::scenario::Scenario;
-use steadfast_lab::{CaseEnd, Cases, JobResult, RunOptions};
 use steadfast_sweep::{CaseOutcome, SweepCase};
 
 use super::kind::SweepKind;
+use super::lab_cases::LabCases;
 use crate::cli::RunOutput;
 use crate::commands::lab::run::{ShownRun, seeds};
 use crate::commands::lab::to_anyhow;
@@ -53,8 +54,7 @@ struct LabRunSettings {
 pub struct LabRunSweep {
     settings: LabRunSettings,
     scenario: Scenario,
-    cases: Cases,
-    ends: Vec<Option<CaseEnd>>,
+    cases: LabCases,
 }
 
 impl LabRunSweep {
@@ -83,8 +83,8 @@ impl LabRunSweep {
         let options =
             RunOptions { full: settings.full, cuts: settings.cuts, ..RunOptions::default() };
         let seeds = seeds(settings.seed, settings.seeds)?;
-        let cases = Cases::new(&scenario, &options, &seeds).map_err(to_anyhow)?;
-        Ok(LabRunSweep { settings, scenario, cases, ends: Vec::new() })
+        let cases = LabCases::new(&scenario, &[(options, seeds)])?;
+        Ok(LabRunSweep { settings, scenario, cases })
     }
 
     fn shown<'a>(&'a self, output: &'a RunOutput) -> ShownRun<'a> {
@@ -109,32 +109,15 @@ impl SweepKind for LabRunSweep {
     }
 
     fn cases(&self) -> Box<dyn Iterator<Item = SweepCase> + '_> {
-        let numbered = self.cases.names().enumerate();
-        Box::new(numbered.map(|(number, name)| SweepCase { name, input: number.into() }))
+        Box::new(self.cases.cases())
     }
 
     fn run(&self, case: &SweepCase) -> CaseOutcome {
-        let number = case.input.as_u64().and_then(|number| usize::try_from(number).ok());
-        let end = number.and_then(|number| self.cases.run(number));
-        match end {
-            None => CaseOutcome::Failed(format!("there is no case {}", case.input)),
-            Some(CaseEnd::Failed(why)) => CaseOutcome::Failed(why),
-            Some(CaseEnd::Ran(ran)) => match serde_json::to_value(ran) {
-                Ok(value) => CaseOutcome::Done(value),
-                Err(e) => CaseOutcome::Failed(e.to_string()),
-            },
-        }
+        self.cases.run(case)
     }
 
     fn take(&mut self, _: SweepCase, outcome: CaseOutcome) -> Result<(), String> {
-        self.ends.push(Some(match outcome {
-            CaseOutcome::Done(result) => {
-                let ran = serde_json::from_value::<JobResult>(result);
-                CaseEnd::Ran(ran.map_err(|e| e.to_string())?)
-            }
-            CaseOutcome::Failed(why) => CaseEnd::Failed(why),
-        }));
-        Ok(())
+        self.cases.take(outcome).map_err(|e| e.to_string())
     }
 
     fn try_outputs(&self, output: &RunOutput) -> Result<(), Usage> {
@@ -142,15 +125,9 @@ impl SweepKind for LabRunSweep {
     }
 
     fn finish(&mut self, output: &RunOutput, out: &mut dyn Write) -> Result<CommandEnd> {
-        let ends = std::mem::take(&mut self.ends);
-        // As a run whose first variant fails: there is nothing to show.
-        if let Some(Some(CaseEnd::Failed(why))) = ends.first()
-            && ends.iter().flatten().all(|end| matches!(end, CaseEnd::Failed(_)))
-        {
-            return Err(anyhow!("all {} cases failed; the first: {why}", ends.len()));
-        }
-        let results = self.cases.results(ends).map_err(to_anyhow)?;
+        let results = self.cases.results()?;
+        let results = results.first().context("a sweep has a run")?;
         let shown = self.shown(output);
-        shown.finish(&shown.tried()?, &results, out)
+        shown.finish(&shown.tried()?, results, out)
     }
 }

@@ -4,6 +4,8 @@
 mod engine;
 mod error;
 mod kind;
+mod lab_cases;
+mod lab_compare;
 mod lab_run;
 mod merge;
 mod parallel;

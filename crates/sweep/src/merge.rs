@@ -2,7 +2,7 @@
 //!
 //! What an engine says of its tasks is not asked: the files show whether a shard is whole.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use crate::plan::PlannedCase;
@@ -10,8 +10,10 @@ use crate::result_lines::CaseOutcome;
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{MergeFault, PlanFile, Result, SweepCase, SweepError, attempts, compare};
 
-/// Files that are open at a time, at most.
-const OPEN_MAX: usize = 256;
+/// Files that are open at a time, at most; and those that are left to others of what the process may
+/// have.
+const OPEN_MAX: u64 = 4096;
+const LEFT: u64 = 64;
 
 /// What was merged.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +25,7 @@ pub struct MergeTotals {
     /// That all of them took together.
     pub seconds: f64,
     /// The machines that ran them.
-    pub hosts: Vec<String>,
+    pub hosts: BTreeSet<String>,
 }
 
 /// Merges the results of all shards of a plan: files, and those in folders. `take` gets the cases
@@ -38,8 +40,8 @@ pub fn merge(
     files: &[PathBuf],
     take: &mut dyn FnMut(SweepCase, CaseOutcome) -> Result<(), String>,
 ) -> Result<MergeTotals> {
-    let mut readers = ResultReaders { all: opened(plan, files)?, open: 0 };
-    let mut merged = MergeTotals { cases: 0, failed: 0, seconds: 0.0, hosts: Vec::new() };
+    let mut readers = ResultReaders { all: opened(plan, files)?, open: 0, most: open_most() };
+    let mut merged = MergeTotals { cases: 0, failed: 0, seconds: 0.0, hosts: BTreeSet::new() };
     let mut cases = plan.planned()?;
     while let Some(PlannedCase { case, shard }) = cases.read()? {
         let (next, reader) = readers.read(shard)?;
@@ -70,11 +72,8 @@ pub fn merge(
             }
             Err(fault) => return refused(fault),
         }
-        if !merged.hosts.contains(&reader.first.host) {
-            merged.hosts.push(reader.first.host.clone());
-        }
+        merged.hosts.append(&mut reader.hosts);
     }
-    merged.hosts.sort();
     Ok(merged)
 }
 
@@ -130,10 +129,16 @@ fn opened(plan: &PlanFile, files: &[PathBuf]) -> Result<HashMap<u32, ResultReade
     }
 }
 
+fn open_most() -> u64 {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    most.unwrap_or(OPEN_MAX).saturating_sub(LEFT).clamp(1, OPEN_MAX)
+}
+
 /// The files of all shards, of which only so many are open.
 struct ResultReaders {
     all: HashMap<u32, ResultReader>,
-    open: usize,
+    open: u64,
+    most: u64,
 }
 
 impl ResultReaders {
@@ -142,11 +147,11 @@ impl ResultReaders {
         shard: u32,
     ) -> Result<(std::result::Result<ResultItem, MergeFault>, &mut ResultReader)> {
         let closed = self.all.get(&shard).is_some_and(|reader| !reader.is_open());
-        if closed && self.open == OPEN_MAX {
+        if closed && self.open >= self.most {
             self.all.values_mut().for_each(ResultReader::close);
             self.open = 0;
         }
-        self.open += usize::from(closed);
+        self.open += u64::from(closed);
         let none = || SweepError::NoSuch(format!("there is no file of shard {shard}"));
         let reader = self.all.get_mut(&shard).ok_or_else(none)?;
         Ok((reader.read()?, reader))

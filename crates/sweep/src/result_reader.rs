@@ -1,5 +1,6 @@
 //! Reads a file of results, and verifies each line against what came before.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -36,6 +37,8 @@ pub(crate) struct ResultReader {
     digest: Sha256,
     /// Of the attempt that goes on.
     host: String,
+    /// Of all attempts until now.
+    pub hosts: BTreeSet<String>,
     clock_ms: u64,
     pub done: u64,
 }
@@ -76,6 +79,7 @@ impl ResultReader {
             plan: wanted.to_owned(),
             program: program.clone(),
             host: first.host.clone(),
+            hosts: BTreeSet::new(),
             clock_ms: first.at_ms,
             first,
             lines: None,
@@ -134,6 +138,7 @@ impl ResultReader {
                     if !same {
                         return wrong("this attempt is of another plan, program or shard");
                     }
+                    self.hosts.insert(attempt.host);
                     None
                 }
                 ResultLine::Case(end) => {

@@ -74,7 +74,10 @@ Examples:
 Exit status: 0 all shards are whole, 1 not yet, 2 used wrongly.")]
     Status(SweepStatus),
     /// Plan a sweep, run it with Slurm or GNU parallel, and merge it
-    #[command(after_help = "\
+    #[command(
+        override_usage = "steadfast sweep submit [OPTIONS] --shards <N> -o <DIR> \
+        <--slurm|--parallel>\n       <SWEEP.toml>",
+        after_help = "\
 Examples:
   steadfast sweep submit SWEEP.toml --shards 8 --parallel --jobs 4 -o out
   steadfast sweep submit SWEEP.toml --shards 200 --slurm -o /shared/out \\
@@ -85,7 +88,8 @@ It is on a file system that all machines see, as this program is. The same
 command once more resumes: only shards that are not whole are run. Ctrl-C leaves
 Slurm's tasks running. Whatever the engine says of its tasks, the merge decides.
 
-Exit status: that of `sweep merge`; 2 used wrongly.")]
+Exit status: that of `sweep merge`; 2 used wrongly."
+    )]
     Submit(SweepSubmit),
 }
 

@@ -244,3 +244,22 @@ fn what_is_no_result_at_all() {
         );
     }
 }
+
+#[test]
+fn every_changed_byte_is_seen() {
+    let sweep = Sweep::done(4, 2);
+    let (file, plan) = (sweep.file(1), sweep.plan.path().to_owned());
+    for (path, bytes) in [(&file, fs::read(&file).unwrap()), (&plan, fs::read(&plan).unwrap())] {
+        for at in 0..bytes.len() {
+            for flipped in [1, 0x20, 0x80] {
+                let mut changed = bytes.clone();
+                changed[at] ^= flipped;
+                fs::write(path, changed).unwrap();
+                let merged = PlanFile::open(&plan).map(|_| sweep.merged());
+                assert!(!matches!(merged, Ok(Ok(_))), "{}: byte {at}", path.display());
+            }
+        }
+        fs::write(path, bytes).unwrap();
+    }
+    assert_eq!(sweep.merged().unwrap(), sweep.expected());
+}

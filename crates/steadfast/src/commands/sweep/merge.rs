@@ -31,6 +31,7 @@ pub fn shown(
         steadfast_sweep::merge(plan, results, &mut |case, outcome| kind.take(case, outcome));
     let MergeTotals { cases, failed, seconds, hosts } = taken.map_err(to_anyhow)?;
     let end = kind.finish(output, out)?;
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
     // Not to the standard output, which is that of the command that was swept.
     terminal::note(&format!(
         "Merged: {cases} cases ({failed} failed) of {} shards, {seconds:.1} s together, on {}",

@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use cases::{CaseEnd, Cases};
 pub use controls::Control;
-pub(crate) use each::measure_each;
+pub(crate) use each::{EachRun, ScenarioRows, measure_each};
 pub use recordings::Recordings;
 #[cfg(feature = "planted-bugs")]
 pub use reproduce::cut_until;

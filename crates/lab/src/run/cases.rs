@@ -10,7 +10,7 @@ use super::workload::JobResult;
 use super::{gather, peers::Peers};
 use crate::results::Results;
 use crate::scenario::Scenario;
-use crate::{LabError, ScenarioError};
+use crate::{LabError, ScenarioError, VariantError};
 
 /// What came of a case.
 #[derive(Debug, PartialEq)]
@@ -19,6 +19,15 @@ pub enum CaseEnd {
     Ran(JobResult),
     /// Why it failed, in words.
     Failed(String),
+}
+
+impl From<CaseEnd> for JobEnd {
+    fn from(end: CaseEnd) -> JobEnd {
+        match end {
+            CaseEnd::Ran(ran) => Ok(ran),
+            CaseEnd::Failed(why) => Err(VariantError::Elsewhere(why)),
+        }
+    }
 }
 
 impl From<JobEnd> for CaseEnd {
@@ -31,6 +40,8 @@ impl From<JobEnd> for CaseEnd {
 pub struct Cases {
     pub(super) settings: Vec<Arc<Setting>>,
     pub(super) jobs: Vec<Job>,
+    /// What names begin with, by setting, where these are not of one scenario.
+    pub(super) labels: Vec<String>,
 }
 
 impl Cases {
@@ -67,7 +78,7 @@ impl Cases {
     /// The jobs of these settings.
     pub(super) fn of(settings: Vec<Arc<Setting>>) -> Cases {
         let jobs = jobs::of(&settings);
-        Cases { settings, jobs }
+        Cases { settings, jobs, labels: Vec::new() }
     }
 
     /// How many there are.
@@ -95,7 +106,8 @@ impl Cases {
                 1 => String::new(),
                 _ => format!("workload-{}/", load + 1),
             };
-            format!("{variant}/{load}{part}/seed-{}", setting.options.seed)
+            let label = self.labels.get(*seed).map_or_else(String::new, |l| format!("{l}/"));
+            format!("{label}{variant}/{load}{part}/seed-{}", setting.options.seed)
         })
     }
 

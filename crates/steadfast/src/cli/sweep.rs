@@ -28,6 +28,9 @@ SWEEP.toml has one table, which says what is swept:
   stacks = \"my-stacks.toml\"    a catalogue, if it is not the program's
   only, budget, flat_out, seeds, cuts: as the command's options
 
+  [lab-sensitivity]            as `steadfast lab sensitivity` does it
+  scenario, size, full, seed, only: as the command's options
+
 Each part (speed, cuts) of each variant or stack with each seed is a case. The plan has a
 fingerprint over its cases, this program and the files that they read: what was
 run for another plan, or by another build, is not merged (docs/many-machines.md).")]

@@ -75,6 +75,22 @@ fn a_comparison_of_stacks_is_the_same() {
 }
 
 #[test]
+fn a_sensitivity_is_the_same() {
+    let desk = Desk::new(1);
+    let sweep = "[lab-sensitivity]\nscenario = \"small.toml\"\nsize = \"64k\"\nonly = \"card\"\n";
+    fs::write(desk.path().join("SWEEP.toml"), sweep).unwrap();
+    desk.plan(3);
+    for shard in 0..3 {
+        desk.good(&format!("sweep run --plan plan.json --shard {shard} -o results"));
+    }
+    let one = "lab sensitivity small.toml --size 64k --only card";
+    let merged = desk.good("sweep merge plan.json results");
+    assert!(merged == desk.good(one), "{merged}");
+    let json = desk.good("sweep merge plan.json results --json -");
+    assert!(json == desk.good(&format!("{one} --json -")), "{json}");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let desk = Desk::new(1);
     let said = |line: &str, status, words: &[&str]| {

@@ -10,6 +10,7 @@ use steadfast_vfs::bounded;
 
 use super::lab_compare::{LabCompareSettings, LabCompareSweep};
 use super::lab_run::{LabRunFile, LabRunSweep};
+use super::lab_sensitivity::{LabSensitivitySettings, LabSensitivitySweep};
 use super::program;
 use crate::cli::RunOutput;
 use crate::{CommandEnd, Usage};
@@ -47,6 +48,7 @@ pub trait SweepKind {
 enum SweepFile {
     LabRun(LabRunFile),
     LabCompare(LabCompareSettings),
+    LabSensitivity(LabSensitivitySettings),
 }
 
 /// Reads SWEEP.toml.
@@ -62,6 +64,7 @@ pub fn of_file(path: &Path) -> Result<Box<dyn SweepKind>> {
     Ok(match file {
         SweepFile::LabRun(file) => Box::new(LabRunSweep::of_file(&file, folder)?),
         SweepFile::LabCompare(file) => Box::new(LabCompareSweep::of_file(file, folder)?),
+        SweepFile::LabSensitivity(file) => Box::new(LabSensitivitySweep::of_file(file, folder)?),
     })
 }
 
@@ -71,6 +74,9 @@ pub fn of_plan(plan: &PlanFile) -> Result<Box<dyn SweepKind>> {
     program::verify(plan)?;
     match head.kind.as_str() {
         LabRunSweep::NAME => Ok(Box::new(LabRunSweep::of_settings(&head.settings)?)),
+        LabSensitivitySweep::NAME => {
+            Ok(Box::new(LabSensitivitySweep::of_settings(&head.settings)?))
+        }
         LabCompareSweep::NAME => Ok(Box::new(LabCompareSweep::of_settings(&head.settings)?)),
         kind => usage!("{}: its kind is '{kind}', which is not known here", plan.path().display()),
     }

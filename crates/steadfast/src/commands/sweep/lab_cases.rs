@@ -1,13 +1,41 @@
 //! The cases of one or several runs of a scenario, as the cases of a sweep.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, anyhow};
-use serde_json::{Value, json};
+use serde_json::json;
 use steadfast_lab::results::Results;
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{CaseEnd, Cases, JobResult, RunOptions};
 use steadfast_sweep::{CaseOutcome, SweepCase};
 
 use crate::commands::lab::to_anyhow;
+
+/// The files that a scenario's cases read.
+pub fn inputs_of(scenario: &Scenario) -> Vec<PathBuf> {
+    let workload = &scenario.workload;
+    let trace = workload.trace.as_ref().map(|trace| trace.file.clone());
+    let fio = workload.fio.as_ref().and_then(|fio| fio.file.clone());
+    trace.into_iter().chain(fio).map(PathBuf::from).collect()
+}
+
+/// What came of a case of the lab, as a sweep's.
+pub fn outcome_of(end: Option<CaseEnd>, case: &SweepCase) -> CaseOutcome {
+    let written = match end {
+        None => return CaseOutcome::Failed(format!("there is no case {}", case.input)),
+        Some(CaseEnd::Failed(why)) => return CaseOutcome::Failed(why),
+        Some(CaseEnd::Ran(ran)) => serde_json::to_value(ran),
+    };
+    written.map_or_else(|e| CaseOutcome::Failed(e.to_string()), CaseOutcome::Done)
+}
+
+/// The other way.
+pub fn end_of(outcome: CaseOutcome) -> serde_json::Result<CaseEnd> {
+    Ok(match outcome {
+        CaseOutcome::Done(value) => CaseEnd::Ran(serde_json::from_value::<JobResult>(value)?),
+        CaseOutcome::Failed(why) => CaseEnd::Failed(why),
+    })
+}
 
 /// Runs of a scenario, each with seeds of its own, and what has come of their cases.
 pub struct LabCases {
@@ -36,21 +64,12 @@ impl LabCases {
     pub fn run(&self, case: &SweepCase) -> CaseOutcome {
         let number = |at: usize| usize::try_from(case.input.get(at)?.as_u64()?).ok();
         let end = || self.runs.get(number(0)?)?.run(number(1)?);
-        let written = match end() {
-            None => return CaseOutcome::Failed(format!("there is no case {}", case.input)),
-            Some(CaseEnd::Failed(why)) => return CaseOutcome::Failed(why),
-            Some(CaseEnd::Ran(ran)) => serde_json::to_value(ran),
-        };
-        written.map_or_else(|e| CaseOutcome::Failed(e.to_string()), CaseOutcome::Done)
+        outcome_of(end(), case)
     }
 
     /// Takes a result in; they come in the order of the cases.
     pub fn take(&mut self, outcome: CaseOutcome) -> serde_json::Result<()> {
-        let of_value = |value: Value| serde_json::from_value::<JobResult>(value);
-        self.ends.push(Some(match outcome {
-            CaseOutcome::Done(value) => CaseEnd::Ran(of_value(value)?),
-            CaseOutcome::Failed(why) => CaseEnd::Failed(why),
-        }));
+        self.ends.push(Some(end_of(outcome)?));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use steadfast_lab::scenario::Scenario;
 use steadfast_sweep::{CaseOutcome, SweepCase};
 
 use super::kind::SweepKind;
-use super::lab_cases::LabCases;
+use super::lab_cases::{LabCases, inputs_of};
 use crate::cli::RunOutput;
 use crate::commands::lab::run::{ShownRun, seeds};
 use crate::commands::lab::to_anyhow;
@@ -102,10 +102,7 @@ impl SweepKind for LabRunSweep {
     }
 
     fn inputs(&self) -> Vec<PathBuf> {
-        let workload = &self.scenario.workload;
-        let trace = workload.trace.as_ref().map(|trace| trace.file.clone());
-        let fio = workload.fio.as_ref().and_then(|fio| fio.file.clone());
-        trace.into_iter().chain(fio).map(PathBuf::from).collect()
+        inputs_of(&self.scenario)
     }
 
     fn cases(&self) -> Box<dyn Iterator<Item = SweepCase> + '_> {

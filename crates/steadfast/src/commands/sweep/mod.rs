@@ -7,6 +7,7 @@ mod kind;
 mod lab_cases;
 mod lab_compare;
 mod lab_run;
+mod lab_sensitivity;
 mod merge;
 mod parallel;
 mod plan;

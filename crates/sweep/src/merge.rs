@@ -10,8 +10,8 @@ use crate::result_lines::CaseOutcome;
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{MergeFault, PlanFile, Result, SweepCase, SweepError, attempts, compare};
 
-/// Files that are open at a time, at most; and those that are left to others of what the process may
-/// have.
+/// Files that are open at a time, at most; and how many of those that the process may have are left
+/// to others.
 const OPEN_MAX: u64 = 4096;
 const LEFT: u64 = 64;
 

@@ -44,11 +44,13 @@ pub trait SweepKind {
 
 /// SWEEP.toml.
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
 enum SweepFile {
-    LabRun(LabRunFile),
-    LabCompare(LabCompareSettings),
-    LabSensitivity(LabSensitivitySettings),
+    #[serde(rename = "lab-run")]
+    Run(LabRunFile),
+    #[serde(rename = "lab-compare")]
+    Compare(LabCompareSettings),
+    #[serde(rename = "lab-sensitivity")]
+    Sensitivity(LabSensitivitySettings),
 }
 
 /// Reads SWEEP.toml.
@@ -62,9 +64,9 @@ pub fn of_file(path: &Path) -> Result<Box<dyn SweepKind>> {
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     Ok(match file {
-        SweepFile::LabRun(file) => Box::new(LabRunSweep::of_file(&file, folder)?),
-        SweepFile::LabCompare(file) => Box::new(LabCompareSweep::of_file(file, folder)?),
-        SweepFile::LabSensitivity(file) => Box::new(LabSensitivitySweep::of_file(file, folder)?),
+        SweepFile::Run(file) => Box::new(LabRunSweep::of_file(&file, folder)?),
+        SweepFile::Compare(file) => Box::new(LabCompareSweep::of_file(file, folder)?),
+        SweepFile::Sensitivity(file) => Box::new(LabSensitivitySweep::of_file(file, folder)?),
     })
 }
 

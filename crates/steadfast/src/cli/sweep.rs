@@ -40,7 +40,7 @@ run for another plan, or by another build, is not merged (docs/many-machines.md)
 Examples:
   steadfast sweep run --plan plan.json --shard 3 -o results
   sbatch --array=0-19 --wrap 'steadfast sweep run --plan plan.json -o results'
-  seq 20 | parallel steadfast sweep run --plan plan.json -o results
+  seq 20 | parallel -N0 steadfast sweep run --plan plan.json -o results
   steadfast sweep run --plan plan.json --case 'internal/cuts/seed-7'
 
 Without --shard the number is taken from SLURM_ARRAY_TASK_ID,
@@ -78,8 +78,8 @@ Exit status: 0 all shards are whole, 1 not yet, 2 used wrongly.")]
     Status(SweepStatus),
     /// Plan a sweep, run it with Slurm or GNU parallel, and merge it
     #[command(
-        override_usage = "steadfast sweep submit [OPTIONS] --shards <N> -o <DIR> \
-        <--slurm|--parallel>\n       <SWEEP.toml>",
+        override_usage = "steadfast sweep submit [OPTIONS] --shards <N> -o <DIR>\n       \
+        <--slurm|--parallel> <SWEEP.toml>",
         after_help = "\
 Examples:
   steadfast sweep submit SWEEP.toml --shards 8 --parallel --jobs 4 -o out

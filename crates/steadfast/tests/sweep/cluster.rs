@@ -112,7 +112,10 @@ impl Cluster {
     fn spawn(&mut self, name: &str, program: &str, options: &[String]) {
         let log = fs::File::create(self.path(&format!("{name}.out"))).unwrap();
         let (variable, value) = self.configuration();
-        let child = Command::new(find(program).unwrap())
+        // A test that is killed leaves no daemon.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(find(program).unwrap())
             .args(options)
             .env(variable, value)
             .stdin(Stdio::null())

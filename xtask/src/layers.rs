@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 30] = [
+const LAYERS: [Layer; 31] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
     // Only tools and tables of the host.
@@ -116,6 +116,8 @@ const LAYERS: [Layer; 30] = [
         ],
         &[],
     ),
+    // Plans and results of cases that it knows nothing of: no lab, no crash, no engine.
+    layer("sweep", &[], &[]),
     // The host kernel's file systems: knows no on-disk format of ours.
     layer("peers", &["host", "runtime", "block", "vfs", "devices", "fuse", "crash"], &["suite"]),
     // Stops threads and reads their memory: knows of a recording only what it puts in.
@@ -187,6 +189,7 @@ const LAYERS: [Layer; 30] = [
             "setup",
             "crash",
             "lab",
+            "sweep",
             "fuse",
             // For folders to mount on.
             "host",

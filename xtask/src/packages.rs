@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 28] = [
+const NEEDED: [(&str, &str); 33] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -34,6 +34,12 @@ const NEEDED: [(&str, &str); 28] = [
     ("pytest-3", "python3-pytest"),
     ("go", "golang-go"),
     ("zstd", "zstd"),
+    // A cluster of this machine, which tests of sweeps start and end.
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("sbatch", "slurm-client"),
+    ("munged", "munge"),
+    ("parallel", "parallel"),
     // Reads what IOzone's -b writes.
     ("runxlrd", "python3-xlrd"),
     // Without its window: a third of what the whole browser brings.

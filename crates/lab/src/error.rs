@@ -146,6 +146,9 @@ pub enum ScenarioError {
     /// Nothing is said to be unknown.
     #[error("--band: it has no [band] that says what is unknown (docs/lab.md)")]
     NoBand,
+    /// What is run in real time is no case of a sweep.
+    #[error("{0} cannot be swept: only what runs in virtual time is the same on every machine")]
+    NoCases(&'static str),
     /// No seed to run it with.
     #[error("no seed")]
     NoSeed,

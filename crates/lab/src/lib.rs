@@ -31,7 +31,7 @@ pub(crate) use error::Result;
 pub use error::{LabError, OptionError, ScenarioError, VariantError};
 #[cfg(feature = "planted-bugs")]
 pub use run::cut_until;
-pub use run::{Recordings, RunOptions, Watch, check, run, run_seeds};
+pub use run::{CaseEnd, Cases, JobResult, Recordings, RunOptions, Watch, check, run, run_seeds};
 pub use steadfast_vfs::size;
 
 #[cfg(doctest)]

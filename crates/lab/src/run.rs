@@ -5,6 +5,7 @@
 
 mod band;
 mod benchmark;
+mod cases;
 mod controls;
 mod copies;
 mod disk_use;
@@ -38,13 +39,15 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use cases::{CaseEnd, Cases};
 pub use controls::Control;
-pub(crate) use each::measure_each;
+pub(crate) use each::{EachRun, ScenarioRows, measure_each};
 pub use recordings::Recordings;
 #[cfg(feature = "planted-bugs")]
 pub use reproduce::cut_until;
 pub use reproduce::reproduce_state;
 pub use setting::{RunOptions, Watch};
+pub use workload::JobResult;
 
 use steadfast_setup::{DeviceSpec, Overwrite};
 
@@ -134,17 +137,20 @@ pub fn run_seeds(
         }
         None => peers::Peers::default(),
     };
-    let jobs = jobs::of(&settings);
-    if options.real.is_some() && jobs.is_empty() {
+    if settings.is_empty() {
+        return Err(ScenarioError::NoSeed.of(scenario));
+    }
+    let cases = Cases::of(settings);
+    if options.real.is_some() && cases.is_empty() {
         return Err(ScenarioError::NothingReal.of(scenario));
     }
     let first = first.get();
     let rest = |share: f64, what: &str| (watch.progress)(first + (1.0 - first) * share, what);
-    let kept = !peers.rows.is_empty() || settings.iter().any(|s| s.reals.load.is_some());
+    let kept = !peers.rows.is_empty() || cases.settings.iter().any(|s| s.reals.load.is_some());
     let watch = Watch { progress: &rest, stop: watch.stop };
-    let outcomes = jobs::run(&settings, &jobs, kept, &watch)?;
-    let mut results = gather::results(&settings, &jobs, outcomes, peers)
-        .ok_or_else(|| ScenarioError::NoSeed.of(scenario))?;
+    let ends = jobs::run(&cases.settings, &cases.jobs, kept, &watch)?;
+    let ends = ends.into_iter().map(|end| end.map(CaseEnd::from)).collect();
+    let mut results = cases.gathered(ends, peers)?;
     if options.band {
         for run in &mut results.runs {
             let over = band::measured(

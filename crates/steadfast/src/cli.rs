@@ -2,6 +2,7 @@
 
 mod image;
 mod lab;
+mod sweep;
 
 use std::path::PathBuf;
 
@@ -10,8 +11,9 @@ use clap::{Parser, Subcommand};
 pub use image::{FsKind, Image, JournalCommand, Mkfs, Mount, NewJournalArgs, Reading};
 pub use lab::{
     Lab, LabCalibrate, LabCompare, LabRun, LabSensitivity, LabShow, LabValidate, ListFormat,
-    TableFormat, TableLooks,
+    RunOutput, TableFormat, TableLooks,
 };
+pub use sweep::{Sweep, SweepMerge, SweepPlan, SweepRun, SweepStatus, SweepSubmit};
 
 /// Fast memory in front of slow disks: measure what it gains, and what a power failure loses.
 #[derive(Debug, Parser)]
@@ -42,6 +44,9 @@ pub enum Command {
     /// Run and compare storage variants
     #[command(subcommand)]
     Lab(Lab),
+    /// Run many cases on many machines: plan, run, merge, submit
+    #[command(subcommand)]
+    Sweep(Sweep),
     /// Run IOzone's tests, with IOzone's own options
     #[command(
         disable_help_flag = true,
@@ -339,6 +344,8 @@ impl Command {
             self,
             Command::Cat { .. }
                 | Command::Lab(Lab::Run(_) | Lab::Show(_))
+                // A plan's fingerprint is of its bytes, which are ASCII.
+                | Command::Sweep(Sweep::Plan(_) | Sweep::Merge(_) | Sweep::Submit(_))
                 | Command::Crash(Crash::Run(_))
         )
     }

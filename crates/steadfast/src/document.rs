@@ -73,7 +73,10 @@ pub fn is_wanted(matches: &ArgMatches) -> bool {
 /// The same of one that was not understood, as far as its words show it.
 pub fn seems_wanted(words: &[OsString]) -> bool {
     let words: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let names_a_file = matches!(words[..], ["iozone", ..] | ["lab", "run" | "sensitivity", ..]);
+    let names_a_file = matches!(
+        words[..],
+        ["iozone", ..] | ["lab", "run" | "sensitivity", ..] | ["sweep", "merge" | "submit", ..]
+    );
     is_asked_for(words.into_iter(), names_a_file)
 }
 

@@ -31,7 +31,7 @@ use steadfast_crash::program::supervisor::{SUPERVISE, supervise};
 use cli::{Cli, Command, Lab};
 use commands::{
     calibrate, compare, crash, dd, extents, fio, hdparm, image, iostat, iozone, journal, lab, mkfs,
-    pages, pmem, sensitivity, serve, svm, top, trace, tree, validate, volume,
+    pages, pmem, sensitivity, serve, svm, sweep, top, trace, tree, validate, volume,
 };
 use exit_status::status_of;
 pub use outcome::{CommandEnd, Unsupported, Usage};
@@ -181,6 +181,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
         Command::Lab(Lab::Calibrate(args)) => return calibrate::run(&args, out),
         Command::Lab(Lab::Compare(args)) => return compare::run(&args, out),
         Command::Lab(Lab::Drives { json }) => sensitivity::drives(json, out)?,
+        Command::Sweep(command) => return sweep::run(&command, out),
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Fio(args) => return fio::run(*args, out),
         Command::Dd(args) => return dd::run(&args),

@@ -213,6 +213,31 @@ const COMMANDS: &[(&str, &[Case])] = &[
         ],
     ),
     (
+        "sweep run",
+        &[
+            good("sweep run --plan plan.json -o swept --json", "steadfast-sweep-run"),
+            good("sweep run --plan plan.json --case internal/speed/seed-1", "steadfast-sweep-case"),
+            bad("sweep run --plan nowhere --json", 2, "nowhere"),
+        ],
+    ),
+    (
+        "sweep status",
+        &[
+            good("sweep status plan.json swept --json", "steadfast-sweep-status"),
+            bad("sweep status nowhere swept --json", 2, "nowhere"),
+        ],
+    ),
+    (
+        "sweep merge",
+        &[
+            good("sweep merge plan.json swept --json -", "steadfast-lab"),
+            bad("sweep merge plan.json text --json -", 1, "the results are refused"),
+            bad("sweep merge --json - plan.json", 2, "<RESULTS>"),
+        ],
+    ),
+    // Those that end well are looked at in `sweep`.
+    ("sweep submit", &[bad("sweep submit SWEEP.toml --json -", 2, "--shards")]),
+    (
         "iozone",
         &[
             good("iozone --json - -t 1 -s 64 -r 16 -i 0", "steadfast-iozone"),
@@ -294,6 +319,9 @@ impl Desk {
         for leg in ["l0", "l1"] {
             std::fs::File::create(at.join(leg)).unwrap().set_len(16 << 20).unwrap();
         }
+        std::fs::write(at.join("SWEEP.toml"), "[lab-run]\nscenario = \"tiny.toml\"\n").unwrap();
+        let plan = desk.run("sweep plan SWEEP.toml --shards 1");
+        std::fs::write(at.join("plan.json"), plan.stdout).unwrap();
         desk.done("volume create d0 l0 l1");
         desk.done("trace import log -o t.trace");
         desk.done("pmem create --emulate 4m range");

@@ -133,6 +133,9 @@ pub enum VariantError {
     /// The workload of files, or a kernel's file system under it, failed.
     #[error(transparent)]
     Workload(#[from] CrashError),
+    /// It failed on another machine, which has said this.
+    #[error("{0}")]
+    Elsewhere(String),
     /// A recording cannot be kept.
     #[error("cannot write {}: {source}", path.display())]
     Record {

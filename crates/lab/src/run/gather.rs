@@ -6,7 +6,8 @@ use std::sync::Arc;
 use steadfast_crash::program::describe::counted;
 use steadfast_setup::Overwrite;
 
-use super::jobs::{Job, JobEnd};
+use super::cases::CaseEnd;
+use super::jobs::Job;
 use super::peers::Peers;
 use super::setting::Setting;
 use super::workload::JobResult;
@@ -42,7 +43,7 @@ const PLACES: &str = "'place': the places that each may have by speed. Two have 
 pub(super) fn results(
     settings: &[Arc<Setting>],
     jobs: &[Job],
-    outcomes: Vec<Option<JobEnd>>,
+    outcomes: Vec<Option<CaseEnd>>,
     peers: Peers,
 ) -> Option<Results> {
     let first = settings.first()?;
@@ -54,8 +55,8 @@ pub(super) fn results(
     for (job, outcome) in jobs.iter().zip(outcomes) {
         let variant = &first.scenario.variants[job.variant];
         match outcome {
-            Some(Ok(outcome)) => of_seeds[job.seed].add(variant, outcome),
-            Some(Err(e)) => failures.push(FailureRow::of(variant, e)),
+            Some(CaseEnd::Ran(outcome)) => of_seeds[job.seed].add(variant, outcome),
+            Some(CaseEnd::Failed(e)) => failures.push(FailureRow::of(variant, e)),
             None => {}
         }
     }

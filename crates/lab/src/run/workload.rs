@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use steadfast_crash::explore::{CutSource, Plan, RebootTarget};
 use steadfast_crash::risk::FilesRun;
 use steadfast_devices::filter::record::RecordLog;
@@ -102,8 +103,8 @@ pub(super) struct Cuttable {
 }
 
 /// What one job brought.
-#[derive(Default)]
-pub(super) struct JobResult {
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
     /// What it measured.
     pub measurements: Vec<Measurement>,
     /// Said of the run.
@@ -114,12 +115,12 @@ pub(super) struct JobResult {
 
 impl JobResult {
     /// Rows of one kind.
-    pub fn of(rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
+    pub(super) fn of(rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
         JobResult::default().with(rows)
     }
 
     /// The outcome with further rows.
-    pub fn with(mut self, rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
+    pub(super) fn with(mut self, rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
         self.measurements.extend(rows.into_iter().map(Into::into));
         self
     }

@@ -326,6 +326,16 @@ pub struct LabRun {
     #[arg(long, requires = "real")]
     pub destroy: bool,
     #[command(flatten)]
+    pub output: RunOutput,
+    /// Write recordings and a row for each cut to DIR, as JSON lines (docs/risk.md)
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+}
+
+/// How results of a run are shown, and where they are written.
+#[derive(Debug, Args)]
+pub struct RunOutput {
+    #[command(flatten)]
     pub looks: TableLooks,
     /// Write the results as JSON to FILE, or to the standard output with -
     #[arg(long, value_name = "FILE")]
@@ -336,9 +346,6 @@ pub struct LabRun {
     /// Write the speed chart as SVG to FILE
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
-    /// Write recordings and a row for each cut to DIR, as JSON lines (docs/risk.md)
-    #[arg(long, value_name = "DIR")]
-    pub record: Option<PathBuf>,
 }
 
 /// How the tables of a run are printed.

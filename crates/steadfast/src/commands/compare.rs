@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use serde_json::json;
-use steadfast_lab::compare::{self, StackChoice, StackComparison};
+use steadfast_lab::compare::{self, ComparedStacks, StackChoice, StackComparison};
+use steadfast_lab::results::Results;
 use steadfast_lab::{RunOptions, Watch, run_seeds};
 use steadfast_trace::TraceError;
 use steadfast_trace::format::{TraceEnd, TraceEntry};
 use steadfast_trace::replay::{ReplayPace, TraceFile, TraceSource};
 use steadfast_vfs::bounded;
 
-use super::lab::outputs;
+use super::lab::outputs::{self, Output};
 use super::lab::run::{INTERRUPTED, stop_on_signals};
 use super::lab::to_anyhow;
 use super::trace::{in_folder, wrong};
@@ -30,29 +31,12 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
         out.write_all(compare::STACKS.as_bytes())?;
         return Ok(CommandEnd::Good);
     }
-    let file = args.trace.as_deref().context("no trace")?;
-    let (calls, recorded) = calls(file)?;
-    let is_cut_off = recorded.is_none();
-    let catalogue = args.stacks.as_deref().map(read).transpose()?;
-    let catalogue = catalogue.as_ref().map(|(text, origin)| (text.as_str(), origin.as_str()));
-    let choice = StackChoice {
-        flat_out: args.flat_out,
-        only: args.only.clone(),
-        budget: args.budget,
-        cut_off: is_cut_off.then_some(calls),
-        recorded,
-    };
-    let stacks = compare::scenario(catalogue, file, &choice).map_err(to_anyhow)?;
-    let scenario = &stacks.scenario;
-    let json_file = outputs::unless_stdout(args.json.as_ref());
-    let inputs = args.trace.iter().chain(&args.stacks);
-    let wanted = [("--json", json_file), ("--report", args.report.as_deref())];
-    let [json_file, page] = outputs::tried(wanted, inputs)?;
-    let checked = args.check.as_deref().map(|folder| check(&choice, file, folder)).transpose()?;
-    let options = RunOptions { cuts: args.cuts, ..RunOptions::default() };
-    // Cuts are drawn, and more of them of one run say as much as some of each.
-    let more_seeds: Vec<u64> = (2..=args.seeds).collect();
-    let uncut = RunOptions { cuts: Some(0), ..RunOptions::default() };
+    let asked = ComparedTrace::of(args)?;
+    let files = asked.tried(args)?;
+    let (choice, file) = (&asked.choice, asked.file.as_path());
+    let checked = args.check.as_deref().map(|folder| check(choice, file, folder)).transpose()?;
+    let scenario = &asked.stacks.scenario;
+    let [(options, _), (uncut, more_seeds)] = asked.runs(args);
     let stop = stop_on_signals()?;
     let progress = Progress::start();
     let part = |from: f64, to: f64| {
@@ -70,52 +54,114 @@ pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
     progress.finish();
     let results = results.map_err(to_anyhow)?;
     let more = more.transpose().map_err(to_anyhow)?;
-    let compared = StackComparison::new((&stacks, &choice), &results, more.as_ref());
-    let body = || {
-        json!({ "trace": file, "calls": calls, "cut_off": is_cut_off, "seeds": args.seeds,
-        "flat_out": args.flat_out, "without_price": compared.without_price,
-        "sentences": compared.sentences(), "check": checked, "currency": compared.currency,
-        "budget": args.budget, "recorded_seconds": recorded.map(|end| end.at as f64 / 1e9),
-        "recorded_status": recorded.and_then(|end| end.status),
-        "interrupted": compared.stopped.is_some(), "stacks": &compared.rows, "notes": results.notes,
-        "peak_memory_bytes": super::trace::peak_memory() })
-    };
-    match &args.json {
-        Some(file) if file == Path::new("-") => {
-            document::print(out, "steadfast-comparison", 1, body())?;
-        }
-        _ => {
-            write!(out, "{}", compared.text())?;
-            if let Some(checked) = &checked {
-                write!(out, "\n{}", terminal::hanging("", &checked.sentence()))?;
+    asked.show(args, (&results, more.as_ref()), checked.as_ref(), files, out)
+}
+
+/// A recorded program, and the stacks that it is put on.
+pub struct ComparedTrace {
+    file: PathBuf,
+    calls: u64,
+    recorded: Option<TraceEnd>,
+    choice: StackChoice,
+    /// What is run.
+    pub stacks: ComparedStacks,
+}
+
+/// The files of results that are asked for: JSON, and a page.
+type ComparisonFiles = [Option<Output>; 2];
+
+impl ComparedTrace {
+    /// Reads trace and catalogue.
+    pub fn of(args: &LabCompare) -> Result<ComparedTrace> {
+        let file = args.trace.clone().context("no trace")?;
+        let (calls, recorded) = calls(&file)?;
+        let catalogue = args.stacks.as_deref().map(read).transpose()?;
+        let catalogue = catalogue.as_ref().map(|(text, origin)| (text.as_str(), origin.as_str()));
+        let choice = StackChoice {
+            flat_out: args.flat_out,
+            only: args.only.clone(),
+            budget: args.budget,
+            cut_off: recorded.is_none().then_some(calls),
+            recorded,
+        };
+        let stacks = compare::scenario(catalogue, &file, &choice).map_err(to_anyhow)?;
+        Ok(ComparedTrace { file, calls, recorded, choice, stacks })
+    }
+
+    /// The runs of the scenario, with their seeds: one that is cut, and others that are not. Cuts
+    /// are drawn, and more of them of one run say as much as some of each.
+    pub fn runs(&self, args: &LabCompare) -> [(RunOptions, Vec<u64>); 2] {
+        let options = RunOptions { cuts: args.cuts, ..RunOptions::default() };
+        let uncut = RunOptions { cuts: Some(0), ..RunOptions::default() };
+        [(options, vec![1]), (uncut, (2..=args.seeds).collect())]
+    }
+
+    /// The files that are asked for, tried before the work.
+    pub fn tried(&self, args: &LabCompare) -> Result<ComparisonFiles, Usage> {
+        let json_file = outputs::unless_stdout(args.json.as_ref());
+        let inputs = args.trace.iter().chain(&args.stacks);
+        let wanted = [("--json", json_file), ("--report", args.report.as_deref())];
+        outputs::tried(wanted, inputs)
+    }
+
+    /// Prints and writes what the runs brought.
+    pub fn show(
+        &self,
+        args: &LabCompare,
+        (results, more): (&Results, Option<&Results>),
+        checked: Option<&FolderCheck>,
+        [json_file, page]: ComparisonFiles,
+        out: &mut dyn Write,
+    ) -> Result<CommandEnd> {
+        let ComparedTrace { file, calls, recorded, choice, stacks } = self;
+        let compared = StackComparison::new((stacks, choice), results, more);
+        let body = || {
+            json!({ "trace": file, "calls": calls, "cut_off": recorded.is_none(),
+            "seeds": args.seeds, "flat_out": args.flat_out,
+            "without_price": compared.without_price, "sentences": compared.sentences(),
+            "check": checked, "currency": compared.currency, "budget": args.budget,
+            "recorded_seconds": recorded.map(|end| end.at as f64 / 1e9),
+            "recorded_status": recorded.and_then(|end| end.status),
+            "interrupted": compared.stopped.is_some(), "stacks": &compared.rows,
+            "notes": results.notes, "peak_memory_bytes": super::trace::peak_memory() })
+        };
+        match &args.json {
+            Some(file) if file == Path::new("-") => {
+                document::print(out, "steadfast-comparison", 1, body())?;
             }
-            for note in &results.notes {
-                write!(out, "\n{}", terminal::hanging("", &note.text))?;
+            _ => {
+                write!(out, "{}", compared.text())?;
+                if let Some(checked) = checked {
+                    write!(out, "\n{}", terminal::hanging("", &checked.sentence()))?;
+                }
+                for note in &results.notes {
+                    write!(out, "\n{}", terminal::hanging("", &note.text))?;
+                }
             }
         }
+        if let Some(file) = json_file {
+            let mut written = Vec::new();
+            document::print(&mut written, "steadfast-comparison", 1, body())?;
+            file.write(&written)?;
+        }
+        if let Some(page) = page {
+            let what = file.file_name().unwrap_or(file.as_os_str());
+            page.write(compared.page(&what.to_string_lossy(), results))?;
+        }
+        for failure in &results.failures {
+            terminal::error(&anyhow!("stack '{}': {}", failure.variant, failure.what));
+        }
+        Ok(match compared.stopped.is_some() {
+            true => CommandEnd::Status(INTERRUPTED),
+            false if !results.failures.is_empty() => CommandEnd::Problem,
+            false => CommandEnd::Good,
+        })
     }
-    if let Some(file) = json_file {
-        let mut written = Vec::new();
-        document::print(&mut written, "steadfast-comparison", 1, body())?;
-        file.write(&written)?;
-    }
-    if let Some(page) = page {
-        let what = file.file_name().unwrap_or(file.as_os_str());
-        page.write(compared.page(&what.to_string_lossy(), &results))?;
-    }
-    for failure in &results.failures {
-        terminal::error(&anyhow!("stack '{}': {}", failure.variant, failure.what));
-    }
-    Ok(match compared.stopped.is_some() {
-        true => CommandEnd::Status(INTERRUPTED),
-        false if !results.failures.is_empty() => CommandEnd::Problem,
-        false => CommandEnd::Good,
-    })
 }
 
 /// A replay on a folder of this machine beside the recording.
 #[derive(Serialize)]
-struct FolderCheck {
+pub struct FolderCheck {
     folder: PathBuf,
     recorded_seconds: f64,
     replayed_seconds: f64,

@@ -22,6 +22,7 @@ pub mod serve;
 pub mod site;
 pub mod stack_file;
 pub mod svm;
+pub mod sweep;
 pub mod top;
 pub mod trace;
 pub mod tree;

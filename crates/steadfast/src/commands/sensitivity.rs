@@ -7,11 +7,11 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_lab::Watch;
 use steadfast_lab::scenario::{Scenario, tests};
-use steadfast_lab::sensitivity::{self, Options};
+use steadfast_lab::sensitivity::{self, Options, Sensitivity};
 use steadfast_vfs::foreign;
 use steadfast_vfs::options::choose;
 
-use super::lab::outputs;
+use super::lab::outputs::{self, Output};
 use super::lab::run::{INTERRUPTED, all, stop_on_signals};
 use crate::cli::LabSensitivity;
 use crate::document;
@@ -23,27 +23,46 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<CommandEnd> {
     let scenario = super::lab::find(&args.scenario)?;
     let figure = args.figure.as_deref().map(figure_of).transpose()?;
     check_figure(&scenario, figure)?;
-    let (size, only) = (args.size.clone(), args.only.clone());
-    let options = Options { full: args.full, size, seed: args.seed, only };
-    // A file that cannot be written is reported before minutes of work, not after.
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    let wanted =
-        [("--json", outputs::unless_stdout(args.json.as_ref())), ("--svg", args.svg.as_deref())];
-    let [json_file, svg_file] = outputs::tried(wanted, [&args.scenario])?;
+    let files = tried(args)?;
     let progress = Progress::start();
     let stop = stop_on_signals()?;
     let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };
-    let found = sensitivity::run(&scenario, &options, &watch);
+    let found = sensitivity::run(&scenario, &options(args), &watch);
     progress.finish();
-    let found = found.map_err(super::lab::to_anyhow)?;
-    let json = foreign::json(serde_json::to_string_pretty(&found)? + "\n");
+    show(args, &found.map_err(super::lab::to_anyhow)?, files, out)
+}
+
+/// What is asked.
+pub fn options(args: &LabSensitivity) -> Options {
+    let (size, only) = (args.size.clone(), args.only.clone());
+    Options { full: args.full, size, seed: args.seed, only }
+}
+
+/// The files that are asked for: one that cannot be written is reported before minutes of work, not
+/// after.
+pub fn tried(args: &LabSensitivity) -> Result<[Option<Output>; 2], Usage> {
+    let wanted =
+        [("--json", outputs::unless_stdout(args.json.as_ref())), ("--svg", args.svg.as_deref())];
+    outputs::tried(wanted, [&args.scenario])
+}
+
+/// Prints and writes what was found.
+pub fn show(
+    args: &LabSensitivity,
+    found: &Sensitivity,
+    [json_file, svg_file]: [Option<Output>; 2],
+    out: &mut dyn Write,
+) -> Result<CommandEnd> {
+    let figure = args.figure.as_deref().map(figure_of).transpose()?;
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    let json = foreign::json(serde_json::to_string_pretty(found)? + "\n");
     let printed = match to_stdout {
         true => write!(out, "{json}"),
-        false => write!(out, "{}", sensitivity::text(&found, figure)),
+        false => write!(out, "{}", sensitivity::text(found, figure)),
     };
     // All of them, also where one cannot be written: they are what the time was spent for.
     let written = json_file.map_or(Ok(()), |file| file.write(&json));
-    let drawn = match (svg_file, sensitivity::svg(&found, figure)) {
+    let drawn = match (svg_file, sensitivity::svg(found, figure)) {
         (Some(file), Some(svg)) => file.write(terminal::harmless(&svg)),
         (_, None) if figure.is_some() => {
             Err(Usage("--figure: that test is not run: nothing is drawn of it".into()).into())

@@ -15,7 +15,7 @@ use steadfast_setup::Overwrite;
 use steadfast_vfs::bounded;
 
 use super::outputs::{self, Folder, Output};
-use crate::cli::{LabRun, LabShow, TableFormat, TableLooks};
+use crate::cli::{LabRun, LabShow, RunOutput, TableFormat, TableLooks};
 use crate::terminal::{self, Progress};
 use crate::{CommandEnd, Usage};
 
@@ -30,13 +30,9 @@ const RESULTS_MAX: u64 = 64 << 20;
 /// Runs one scenario: tables to `out`, and the files that were asked for.
 pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let scenario = super::find(&args.scenario)?;
-    let seeds = seeds(args)?;
-    let wanted = [
-        ("--json", outputs::unless_stdout(args.json.as_ref())),
-        ("--report", args.report.as_deref()),
-        ("--chart", args.chart.as_deref()),
-    ];
-    let outputs = outputs::tried(wanted, [&args.scenario])?;
+    let seeds = seeds(args.seed, args.seeds)?;
+    let shown = ShownRun { scenario: &args.scenario, cuts: args.cuts, output: &args.output };
+    let outputs = shown.tried()?;
     let record = args.record.as_deref().map(Folder::tried).transpose()?;
     let recordings = record.as_ref().map(|f| Arc::new(f.recordings()));
     let options = RunOptions {
@@ -56,30 +52,69 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let lost = recordings.and_then(|recordings| recordings.take_failure());
     let recorded = record.map(|folder| folder.end(lost.is_none()));
     let results = results.map_err(super::to_anyhow)?;
-    let printed = print(args, &results, out);
+    let printed = shown.print(&results, out);
     let written = write(&outputs, &results);
     recorded.iter().for_each(|what| terminal::note(what));
     // The results first: they are what the time was spent for.
     all([printed, written, lost.map_or(Ok(()), |e| Err(e.into()))])?;
+    Ok(end(&results))
+}
+
+/// What results are of, and how they are shown: of a run, and of one that was merged.
+pub struct ShownRun<'a> {
+    /// As it was named.
+    pub scenario: &'a str,
+    /// As many as were asked for.
+    pub cuts: Option<u64>,
+    /// How.
+    pub output: &'a RunOutput,
+}
+
+impl ShownRun<'_> {
+    /// The files that were asked for, tried before the work.
+    pub fn tried(&self) -> Result<[Option<Output>; 3], Usage> {
+        let RunOutput { json, report, chart, .. } = self.output;
+        let wanted = [
+            ("--json", outputs::unless_stdout(json.as_ref())),
+            ("--report", report.as_deref()),
+            ("--chart", chart.as_deref()),
+        ];
+        outputs::tried(wanted, [self.scenario])
+    }
+
+    /// Prints and writes all of it: how the command ends.
+    pub fn finish(
+        &self,
+        files: &[Option<Output>; 3],
+        results: &Results,
+        out: &mut dyn Write,
+    ) -> Result<CommandEnd> {
+        all([self.print(results, out), write(files, results)])?;
+        Ok(end(results))
+    }
+
+    /// To `out`, as it was asked for.
+    fn print(&self, results: &Results, out: &mut dyn Write) -> Result<()> {
+        if self.output.json.as_deref() == Some(Path::new("-")) {
+            return Ok(write!(out, "{}", summary::json(results)?)?);
+        }
+        show(results, &self.output.looks, &Choice::default(), out)?;
+        match self.output.looks.format {
+            TableFormat::Text if self.output.looks.wide => print_findings(self, results, out),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How a run with these results ends; what failed is said.
+fn end(results: &Results) -> CommandEnd {
     for failure in &results.failures {
         terminal::error(&anyhow!("variant '{}': {}", failure.variant, failure.what));
     }
-    Ok(match results.partial {
+    match results.partial {
         true => CommandEnd::Status(INTERRUPTED),
-        false if !results.failures.is_empty() || unexpected_loss(&results) => CommandEnd::Problem,
+        false if !results.failures.is_empty() || unexpected_loss(results) => CommandEnd::Problem,
         false => CommandEnd::Good,
-    })
-}
-
-/// To `out`, as it was asked for.
-fn print(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
-    if args.json.as_deref() == Some(Path::new("-")) {
-        return Ok(write!(out, "{}", summary::json(results)?)?);
-    }
-    show(results, &args.looks, &Choice::default(), out)?;
-    match args.looks.format {
-        TableFormat::Text if args.looks.wide => print_findings(args, results, out),
-        _ => Ok(()),
     }
 }
 
@@ -94,13 +129,14 @@ pub fn all<const N: usize>(done: [Result<()>; N]) -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-fn seeds(args: &LabRun) -> Result<Vec<u64>> {
-    if !(1..=SEEDS_MOST).contains(&args.seeds) {
-        usage!("--seeds {}: it must be from 1 to {SEEDS_MOST}", args.seeds);
+/// So many seeds from the first on.
+pub fn seeds(first: u64, number: u64) -> Result<Vec<u64>> {
+    if !(1..=SEEDS_MOST).contains(&number) {
+        usage!("--seeds {number}: it must be from 1 to {SEEDS_MOST}");
     }
-    let last = args.seed.checked_add(args.seeds - 1);
-    let last = last.ok_or_else(|| Usage(format!("--seed {}: too large", args.seed)))?;
-    Ok((args.seed..=last).collect())
+    let last = first.checked_add(number - 1);
+    let last = last.ok_or_else(|| Usage(format!("--seed {first}: too large")))?;
+    Ok((first..=last).collect())
 }
 
 /// The first signal asks to stop, with what there is; the second ends the program.
@@ -192,7 +228,7 @@ fn unexpected_loss(results: &Results) -> bool {
 
 /// The first finding of each variant and, where the run can be reproduced, the command that
 /// describes it.
-fn print_findings(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
+fn print_findings(args: &ShownRun<'_>, results: &Results, out: &mut dyn Write) -> Result<()> {
     let first = |name: &str| -> Option<(u64, &RiskRow, &String)> {
         results.runs.iter().find_map(|run| {
             let row = run.of::<RiskRow>().find(|r| r.variant == name)?;

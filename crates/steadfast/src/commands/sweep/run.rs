@@ -1,0 +1,79 @@
+//! `steadfast sweep run`.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use steadfast_sweep::{CaseOutcome, PlanFile, ShardEnd, ShardRun, chosen_shard};
+
+use super::error::to_anyhow;
+use super::kind;
+use crate::cli::SweepRun;
+use crate::document;
+use crate::{CommandEnd, Usage};
+
+/// Runs a shard, or one case.
+pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
+    let plan = PlanFile::open(&args.plan).map_err(to_anyhow)?;
+    if let Some(name) = &args.case {
+        return one(&plan, name, out);
+    }
+    let variable = |name: &str| std::env::var(name).ok();
+    let chosen = chosen_shard(plan.shards(), args.shard, variable);
+    let chosen = chosen.map_err(|e| Usage(format!("{}: {e}", args.plan.display())))?;
+    if let Some(file) = &chosen.status_file {
+        let touched = OpenOptions::new().create(true).append(true).open(file);
+        touched.with_context(|| format!("TEST_SHARD_STATUS_FILE={file}"))?;
+    }
+    let kind = kind::of_plan(&plan)?;
+    let folder = &args.output;
+    fs::create_dir_all(folder).map_err(|e| Usage(format!("-o {}: {e}", folder.display())))?;
+    let shard = ShardRun::new(&plan, chosen.shard, folder);
+    // As whoever looks for a node calls it.
+    let shard = match variable("SLURMD_NODENAME").filter(|node| !node.is_empty()) {
+        Some(node) => shard.on_host(&node),
+        None => shard,
+    };
+    let ShardEnd { file, cases, resumed, failed } =
+        shard.run(|case| kind.run(case)).map_err(to_anyhow)?;
+    if args.json {
+        let body = json!({
+            "plan": plan.fingerprint(),
+            "shard": chosen.shard,
+            "shards": plan.shards(),
+            "said_by": chosen.said_by,
+            "file": file,
+            "cases": cases,
+            "resumed": resumed,
+            "failed": failed,
+        });
+        document::print(out, "steadfast-sweep-run", 1, body)?;
+    } else {
+        let (number, shards) = (chosen.shard, plan.shards());
+        let before = match resumed {
+            0 => String::new(),
+            n => format!(", {n} of them from a former run"),
+        };
+        let failed = if failed > 0 { format!("; {failed} failed") } else { String::new() };
+        writeln!(
+            out,
+            "Shard {number} of {shards}: {cases} cases{before}{failed}: {}",
+            file.display()
+        )?;
+    }
+    Ok(if failed > 0 { CommandEnd::Problem } else { CommandEnd::Good })
+}
+
+/// One case, to look at.
+fn one(plan: &PlanFile, name: &str, out: &mut dyn Write) -> Result<CommandEnd> {
+    let planned = plan.find(name).map_err(to_anyhow)?;
+    let (result, failed) = match kind::of_plan(plan)?.run(&planned.case) {
+        CaseOutcome::Done(result) => (result, None),
+        CaseOutcome::Failed(why) => (Value::Null, Some(why)),
+    };
+    let has_failed = failed.is_some();
+    let body = json!({ "case": name, "failed": failed, "result": result });
+    document::print(out, "steadfast-sweep-case", 1, body)?;
+    Ok(if has_failed { CommandEnd::Problem } else { CommandEnd::Good })
+}

@@ -1,0 +1,48 @@
+//! `steadfast sweep status`, and the words of progress.
+
+use std::io::Write;
+
+use anyhow::Result;
+use serde_json::json;
+use steadfast_sweep::{PlanFile, SweepCounts, SweepProgress};
+
+use super::error::to_anyhow;
+use crate::cli::SweepStatus;
+use crate::{CommandEnd, document};
+
+/// Shows how far it is.
+pub fn status(args: &SweepStatus, out: &mut dyn Write) -> Result<CommandEnd> {
+    let plan = PlanFile::open(&args.plan).map_err(to_anyhow)?;
+    let done = SweepProgress::new(&plan, &args.results).look().map_err(to_anyhow)?;
+    if args.json {
+        let body = json!({
+            "plan": plan.fingerprint(),
+            "cases": done.cases,
+            "done": done.done,
+            "failed": done.failed,
+            "shards": done.shards,
+            "shards_begun": done.shards_begun,
+            "shards_done": done.shards_done,
+            "per_second": done.per_second,
+            "seconds_left": done.seconds_left,
+        });
+        document::print(out, "steadfast-sweep-status", 1, body)?;
+    } else {
+        writeln!(out, "{}", words(&done))?;
+    }
+    let is_whole = done.shards_done == done.shards;
+    Ok(if is_whole { CommandEnd::Good } else { CommandEnd::Problem })
+}
+
+/// In a line.
+pub fn words(done: &SweepCounts) -> String {
+    let SweepCounts { done: cases_done, failed, cases, shards_done, shards_begun, shards, .. } =
+        done;
+    let rate = done.per_second.map_or_else(String::new, |rate| format!(", {rate:.2}/s"));
+    let left = done.seconds_left.filter(|_| cases_done < cases);
+    let left = left.map_or_else(String::new, |left| format!(", about {left:.0} s left"));
+    format!(
+        "{cases_done} of {cases} cases ({failed} failed){rate}{left}; of {shards} shards \
+         {shards_done} whole, {shards_begun} begun"
+    )
+}

@@ -1,12 +1,13 @@
-//! The page: what was run first, then what came out, then all figures, and the command that
-//! reproduces them.
+//! The page: what was found first, then the charts, all figures, what was run and what is to be
+//! known of it, and the command that reproduces it.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::svg::Drawing;
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
+use crate::answer::answer;
 use crate::results::{
-    ClockKind, FilesRow, Note, Results, RiskRow, SpeedRow, VariantInfo, VariantTime, answer,
+    ClockKind, FilesRow, Note, Results, RiskRow, SpeedRow, VariantInfo, VariantTime,
 };
 
 /// A part of the page: its place for links, its heading, and what it holds.
@@ -22,14 +23,15 @@ pub(super) fn page(results: &Results) -> String {
     let body = html! {
         header {
             h1 { (results.title) }
-            @if let Some(answer) = answer(&results.runs) { p { strong { (answer) } } }
+            @for said in &answer(results).sentences {
+                p.note.bad[said.alarm] { (said.text) }
+            }
             p { (what_it_is(results)) }
             nav aria-label="Contents" { ul {
                 @for s in &sections { li { a href={ "#" (s.id) } { (s.heading) } } }
             } }
         }
         main {
-            (notes(&results.notes))
             @for s in &sections { section id=(s.id) { h2 { (s.heading) } (s.body) } }
         }
     };
@@ -89,13 +91,7 @@ fn what_it_is(results: &Results) -> String {
 
 /// The parts that the results have figures for.
 fn sections(results: &Results) -> Vec<Section> {
-    let mut sections = vec![Section { id: "run", heading: "What was run", body: setup(results) }];
-    if let Some(body) = sentences::all(results) {
-        sections.push(Section { id: "said", heading: "What the source says", body });
-    }
-    if let Some(body) = matrix::all(results) {
-        sections.push(Section { id: "sizes", heading: "Speed by file and record size", body });
-    }
+    let mut sections = Vec::new();
     let mut add = |id, heading, charts: Vec<Drawing>, class: &str, caption: &str| {
         if !charts.is_empty() {
             let body = figures(&charts, class, caption);
@@ -115,7 +111,15 @@ fn sections(results: &Results) -> Vec<Section> {
     let risk = risk::against_speed(results).into_iter().chain(risk::exposure(results));
     add("risk", "Speed and data at risk", risk.collect(), "", RISK);
     add("ages", "How old what a cut took was", ages::all(results), "panels", AGES);
+    if let Some(body) = matrix::all(results) {
+        sections.push(Section { id: "sizes", heading: "Speed by file and record size", body });
+    }
+    if let Some(body) = sentences::all(results) {
+        sections.push(Section { id: "said", heading: "What the source says", body });
+    }
     sections.push(Section { id: "tables", heading: "All figures", body: tables::all(results) });
+    let run = html! { (setup(results)) (notes(&results.notes)) };
+    sections.push(Section { id: "run", heading: "What was run", body: run });
     if results.all::<RiskRow>().any(|r| !r.findings.is_empty()) {
         let body = findings(results);
         sections.push(Section { id: "findings", heading: "What cuts left", body });

@@ -69,7 +69,7 @@ pub fn text() -> String {
         let without = match key.need {
             Need::Required => "required".to_owned(),
             Need::Default(value) => format!("default: {value}"),
-            Need::Optional(what) => what.to_owned(),
+            Need::Optional(what) => format!("without it: {what}"),
         };
         text += &wrapped(&format!("{} ({without})", key.name), 2);
         text += &wrapped(&key.meaning(), 6);
@@ -111,7 +111,7 @@ pub fn markdown() -> String {
         let without = match key.need {
             Need::Required => "**required**".to_owned(),
             Need::Default(value) => format!("`{value}`"),
-            Need::Optional(what) => format!("without it: {what}"),
+            Need::Optional(what) => what.to_owned(),
         };
         let _ = writeln!(text, "  * `{}` ({without}): {}", key.name, key.meaning());
     }

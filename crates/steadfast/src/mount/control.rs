@@ -104,7 +104,11 @@ pub fn at(path: &Path) -> Result<(PathBuf, Option<RunningMount>)> {
 /// is killed closes its socket before the kernel's connection.
 pub fn is_gone(at: &Path) -> bool {
     let until = Instant::now() + DYING;
-    while !is_dead(at) {
+    let mounted = mounts::at(at).ok().and_then(|place| place.mounted().cloned());
+    // Of a process that is there and does not answer, nothing of the mount is asked either: over
+    // io_uring such a request cannot be ended by a signal.
+    let is_served = || mounted.as_ref().is_some_and(|mount| place::is_bound(&mount.device));
+    while is_served() || !is_dead(at) {
         if Instant::now() >= until {
             return false;
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
+use steadfast_host::mounts;
 use steadfast_stack::listener::{Listener, bind_private};
 use steadfast_vfs::FileSystem;
 
@@ -70,6 +71,12 @@ fn path_of(word: &Value) -> Option<PathBuf> {
     word.as_str().map(PathBuf::from).or_else(|| Some(PathBuf::from(OsString::from_vec(bytes()?))))
 }
 
+/// Whether a mount is in this process's namespace of mounts; a path says nothing of another one. A
+/// table that cannot be read shows all.
+fn is_seen(mount: u64) -> bool {
+    mounts::seen_by("self").map_or(true, |all| all.iter().any(|m| m.id == mount))
+}
+
 /// Does what a request asks for. Its answer's fields; `ok` is added.
 fn answer(request: &Value, served: &ServedMount) -> Result<Value> {
     let by_others = transact::answer(request, served).or_else(|| remount::answer(request, served));
@@ -84,6 +91,9 @@ fn answer(request: &Value, served: &ServedMount) -> Result<Value> {
         }
         "umount" => {
             let at = path_of(&request["at"]).unwrap_or_else(|| served.mountpoint.clone());
+            if request["mount"].as_u64().is_some_and(|id| !is_seen(id)) {
+                return Ok(json!({ "elsewhere": true }));
+            }
             // Where somebody else has taken it away, the flush is what is left to wait for.
             served.unmounter.unmount_at(&at)?;
             served.wait().map_err(|e| anyhow!(e))?;

@@ -181,6 +181,13 @@ pub fn sockets_of(device: &str, user: u32) -> Vec<PathBuf> {
     found
 }
 
+/// Whether anybody has bound a socket for the mount with this device number, as far as this network
+/// namespace shows it.
+pub fn is_bound(device: &str) -> bool {
+    let ending = socket_name(0, Some(device)).split_off(1);
+    bound_sockets().iter().any(|path| path.as_os_str().to_string_lossy().ends_with(&ending))
+}
+
 /// Sockets of this user's mounts, as far as its folders show them.
 pub fn own_sockets() -> BTreeSet<PathBuf> {
     folders(geteuid().as_raw()).iter().flat_map(|f| sockets_in(f)).collect()

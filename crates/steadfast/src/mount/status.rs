@@ -219,9 +219,19 @@ fn only(path: &Path) -> Result<RunningMount> {
         true if control::is_gone(&at) => anyhow::anyhow!(
             "{text}: is a mount whose process is gone; take it away with: steadfast umount {text}"
         ),
+        true if is_own(&at) => anyhow::anyhow!(
+            "{text}: its process does not answer: it is stopped, or ends; its log says more \
+             (steadfast mount says where)"
+        ),
         true => anyhow::anyhow!("{text}: is another user's mount"),
         false => Usage(format!("{text}: no mount of ours")).into(),
     })
+}
+
+/// Whether this user has mounted what is at a path.
+fn is_own(at: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    mounts::at(at).is_ok_and(|p| p.mounted().and_then(mounts::Mount::user) == Some(user))
 }
 
 /// A number of bytes for people, in the unit that fits it.

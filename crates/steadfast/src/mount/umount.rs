@@ -91,7 +91,9 @@ fn take_away(running: &RunningMount, at: &Path, timeout: Option<Duration>) -> Re
     let process = running.peer.map(Ending::of);
     let (sender, receiver) = channel();
     // Sent before anything is waited for: without time it is asked for all the same.
-    let sent = control::send(&running.socket, &json!({ "do": "umount", "at": word_of(at) }))?;
+    let mount = mounts::at(at).ok().and_then(|place| Some(place.mounted()?.id));
+    let request = json!({ "do": "umount", "at": word_of(at), "mount": mount });
+    let sent = control::send(&running.socket, &request)?;
     // Ends with the answer, or with this process.
     std::thread::Builder::new().name("umount".into()).spawn(move || {
         // OK to ignore: nobody waits any more.
@@ -102,6 +104,7 @@ fn take_away(running: &RunningMount, at: &Path, timeout: Option<Duration>) -> Re
         let left = timeout.map(|t| t.saturating_sub(begun.elapsed()));
         let pause = left.map_or(SILENCE, |left| left.min(SILENCE));
         match receiver.recv_timeout(pause) {
+            Ok(Ok(answer)) if answer["elsewhere"] == true => return take_own_away(at),
             Ok(Ok(answer)) => {
                 if let Some(process) = process.filter(|_| answer["stays"] != true) {
                     process.wait(ending_max(timeout, begun.elapsed()));
@@ -121,6 +124,17 @@ fn take_away(running: &RunningMount, at: &Path, timeout: Option<Duration>) -> Re
             said = what;
         }
     }
+}
+
+/// Takes a copy of a mount away that its process does not see: it is in this namespace of mounts.
+fn take_own_away(at: &Path) -> Result<Value> {
+    steadfast_fuse::unmount(at)?;
+    let note = format!(
+        "{}: was a copy of the mount, in a namespace of mounts of its own; its process goes on \
+         while there are others",
+        at.display()
+    );
+    Ok(json!({ "note": note }))
 }
 
 /// How long the end is waited for, of the time given: the answer has taken so much of it.

@@ -189,6 +189,42 @@ fn an_unmount_says_who_holds_a_copy() {
     b.e2fsck_is_clean("disk.img");
 }
 
+/// The path is the caller's, in his namespace of mounts: the process would take away another one.
+#[test]
+fn an_unmount_in_a_container_takes_its_own_copy() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    fs::write(b.at().join("kept"), "kept").unwrap();
+    let script = format!("{PROGRAM} umount m && ! mountpoint -q m");
+    let line = ["--mount", "--propagation", "private", "sh", "-c", &script];
+    let out = b.command("unshare", &line);
+    let said = text(&out.stderr);
+    assert!(out.status.success() && said.contains("was a copy of the mount"), "{said}");
+    assert_eq!(fs::read_to_string(b.at().join("kept")).unwrap(), "kept");
+    assert!(b.good("status m").contains("disk.img"));
+    b.good("umount m");
+}
+
+/// Over io_uring who asks the mount itself cannot be ended until its process goes on. In a namespace
+/// of mounts of its own: others would wait for it when they ask for all mounts.
+#[test]
+fn a_stopped_process_does_not_hold_who_asks_for_its_status() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let script = format!(
+        "{PROGRAM} mount disk.img m || exit 9
+         process=$({PROGRAM} status m --json | sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p')
+         kill -STOP $process; sleep 0.3
+         {PROGRAM} status m; status=$?
+         kill -CONT $process; {PROGRAM} umount m || exit 8
+         exit $status"
+    );
+    let line = ["--mount", "--propagation", "private", "sh", "-c", &script];
+    let out = b.command("unshare", &line);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("its process does not answer"), "{said}");
+}
+
 /// A signal ends the process, whoever has a copy: what it has not written would be lost when the
 /// machine goes down.
 #[test]

@@ -18,7 +18,7 @@ Examples:
 SWEEP.toml has one table, which says what is swept:
 
   [lab-run]                    as `steadfast lab run` does it
-  scenario = \"nvram-journal\"   a scenario's name or file, from this file's folder
+  scenario = \"nvram-journal\"   a scenario's name, or its file beside this one
   seeds = 50                   so many seeds, from `seed` (1) on
   cuts = 20                    power cuts for each variant
   full = false                 at the published size
@@ -31,9 +31,10 @@ SWEEP.toml has one table, which says what is swept:
   [lab-sensitivity]            as `steadfast lab sensitivity` does it
   scenario, size, full, seed, only: as the command's options
 
-Each part (speed, cuts) of each variant or stack with each seed is a case. The plan has a
-fingerprint over its cases, this program and the files that they read: what was
-run for another plan, or by another build, is not merged (docs/many-machines.md).")]
+Each part (speed, cuts) of each variant or stack with each seed is a case. The
+plan has a fingerprint over its cases, this program and the files that they
+read: what was run for another plan, or by another build, is not merged
+(docs/many-machines.md).")]
     Plan(SweepPlan),
     /// Run one shard of a plan
     #[command(after_help = "\

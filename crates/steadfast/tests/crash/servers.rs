@@ -69,9 +69,9 @@ fn a_server_that_does_not_come_up_is_an_error() {
     let cases: [(&[&str], &str, &[&str]); 2] = [
         (&[], "echo no such option; exit 3", &["ended with status 3 before it was ready"]),
         (
-            &["--ready-limit", "0.5"],
+            &["--ready-limit", "3"],
             "echo waits for a disk; exec sleep 600",
-            &["did not succeed within 0.5 s: at last ended with status 9: refused", "for a disk"],
+            &["did not succeed within 3 s: at last ended with status 9: refused", "for a disk"],
         ),
     ];
     for (more, server, expected) in cases {

@@ -205,14 +205,14 @@ fn an_unmount_in_a_container_takes_its_own_copy() {
     b.good("umount m");
 }
 
-/// Over io_uring who asks the mount itself cannot be ended until its process goes on. In a namespace
-/// of mounts of its own: others would wait for it when they ask for all mounts.
+/// Over io_uring who asks the mount itself cannot be ended until its process goes on. In a
+/// namespace of mounts of its own: others would wait for it when they ask for all mounts.
 #[test]
 fn a_stopped_process_does_not_hold_who_asks_for_its_status() {
     let Some(b) = Bench::with_image("32m") else { return };
     let script = format!(
         "{PROGRAM} mount disk.img m || exit 9
-         process=$({PROGRAM} status m --json | sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p')
+         process=$({PROGRAM} status m --json | grep '\"pid\"' | tr -dc 0-9)
          kill -STOP $process; sleep 0.3
          {PROGRAM} status m; status=$?
          kill -CONT $process; {PROGRAM} umount m || exit 8

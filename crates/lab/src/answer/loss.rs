@@ -60,25 +60,33 @@ fn zeros(all: &[Cuts<'_>]) -> Option<String> {
     let (least, most) =
         (zeros.iter().map(|c| c.broken.of).min()?, zeros.iter().map(|c| c.broken.of).max()?);
     let cuts = if least == most { format!("{most}") } else { format!("{least} to {most}") };
-    let controls: Vec<&Cuts<'_>> =
-        all.iter().filter(|c| c.is_control && c.broken.events > 0).collect();
-    let own = all.iter().flat_map(|c| &c.controls).filter(|failed| **failed).count();
-    let can_fail = match controls.first() {
-        Some(c) => format!(
-            "; the control '{}' loses it in {} of {}",
-            c.variant, c.broken.events, c.broken.of
-        ),
-        None if own > 0 => "; the controls, without flushes, lose it".into(),
-        None => "; no cache here is volatile, so it says nothing of flushes".into(),
+    let of = match zeros.len() {
+        1 => format!("'{}'", zeros[0].variant),
+        n => format!("each of {}", counted(n as u64, "variant")),
     };
     Some(format!(
-        "In {cuts} power cuts of {} no synced data was lost (so many bound the rate at {bound:.0} \
-         %){can_fail}.",
-        match zeros.len() {
-            1 => format!("'{}'", zeros[0].variant),
-            n => format!("each of {}", counted(n as u64, "variant")),
-        }
+        "In {cuts} power cuts of {of} no synced data was lost (so many bound the rate at \
+         {bound:.0} %). {}",
+        of_flushes(&zeros, all)
     ))
+}
+
+/// Of what zeros are a test: where no cache is volatile, nothing is lost without flushes either.
+fn of_flushes(zeros: &[&Cuts<'_>], all: &[Cuts<'_>]) -> String {
+    let control = all.iter().find(|c| c.is_control && c.broken.events > 0);
+    let control = control.map_or_else(String::new, |c| {
+        format!("; the control '{}' loses it in {} of {}", c.variant, c.broken.events, c.broken.of)
+    });
+    if zeros.iter().any(|c| c.controls.contains(&false)) {
+        return format!("Controls without flushes did not lose it either{control}.");
+    }
+    let on = match (zeros.iter().filter(|c| !c.controls.is_empty()).count(), zeros.len()) {
+        (0, _) => return format!("No cache of theirs is volatile: that tests no flush{control}."),
+        (1, 1) => "it".to_owned(),
+        (tested, all) if tested == all => "all of them".to_owned(),
+        (tested, _) => format!("{tested} of them"),
+    };
+    format!("That tests flushes on {on}, where controls without flushes lose it{control}.")
 }
 
 fn of_kernel(all: &[Cuts<'_>]) -> Option<String> {

@@ -78,7 +78,8 @@ Usage: cargo xtask COMMAND
                            several times
               --journal P  internal, external (default: both)
               --on KIND    steadfast (default), fuse2fs, kernel
-  programs  git, sqlite3, tar, cargo and fio on a mount, as root
+  programs  git, sqlite3, tar, cargo and fio on a mount by each of its
+            transports, as root
               --on KIND    steadfast (default), fuse2fs, kernel
               --options O  mount options, such as data=journal
               --filter S   only programs whose name contains S

@@ -1,4 +1,4 @@
-//! `cargo xtask programs`: git, sqlite3, tar, cargo and fio on a mount.
+//! `cargo xtask programs`: git, sqlite3, tar, cargo and fio on a mount, by each of its transports.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use steadfast_suite::programs::PROGRAMS;
 use steadfast_suite::{Setup, Target, TargetKind};
 
 use crate::step::step;
+use crate::uring::FuseUring;
 use crate::{conformance, packages, value};
 
 const IMAGE_BYTES: u64 = 1 << 30;
@@ -24,11 +25,27 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     }
     let kind = conformance::kind(root, on)?;
     step("packages", || packages::install(&[]));
-    let mut all_good = true;
-    for (name, program) in PROGRAMS.iter().filter(|(name, _)| name.contains(filter)) {
-        all_good &= step(&format!("{name} on {on}"), || one(&kind, options, root, *program));
+    let run_all = |transport: &str| {
+        let options: Vec<&str> =
+            [options, transport].into_iter().filter(|o| !o.is_empty()).collect();
+        let (options, by) = (options.join(","), if transport.is_empty() { "" } else { ", " });
+        let chosen = PROGRAMS.iter().filter(|(name, _)| name.contains(filter));
+        chosen.fold(true, |good, (name, program)| {
+            let name = format!("{name} on {on}{by}{transport}");
+            step(&name, || one(&kind, &options, root, *program)) && good
+        })
+    };
+    if !matches!(kind, TargetKind::Steadfast(_)) || options.contains("transport=") {
+        return Ok(run_all(""));
     }
-    Ok(all_good)
+    let by_device = run_all("transport=fuse");
+    match FuseUring::on() {
+        Ok(_switched) => Ok(run_all("transport=uring") && by_device),
+        Err(why) => {
+            println!("==> SKIPPED: the same over FUSE io_uring: {why}");
+            Ok(by_device)
+        }
+    }
 }
 
 fn one(

@@ -79,6 +79,7 @@ const CASES: &[Case] = &[
     writes("bad writes and discards are refused without effect", refusals::changes),
     writes("a refusal is not sticky", refusals::not_sticky),
     writes("a read sees the write before it and nothing beside it", single::read_after_write),
+    writes("a read into the caller's memory is the same read", single::into_memory),
     writes("the first and the last block can be used", single::ends),
     writes("a payload of several parts is written in order", single::parts),
     writes("large requests are done whole", single::large),

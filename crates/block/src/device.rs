@@ -58,6 +58,18 @@ pub trait BlockDevice: Send + Sync {
         self.execute(Request::Read { offset, len })
     }
 
+    /// Reads at `offset` into the caller's memory and waits. A device that can put the bytes there
+    /// by itself does so, which saves a copy.
+    fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let read = self.read(offset, out.len() as u64)?;
+        if read.len() != out.len() {
+            let reason = format!("{} bytes came of {}", read.len(), out.len());
+            return Err(BlockError::Io { device: self.info().name, op: "read", offset, reason });
+        }
+        out.copy_from_slice(&read);
+        Ok(())
+    }
+
     /// Writes at `offset` and waits.
     fn write(&self, offset: u64, data: Payload) -> Result<()> {
         self.execute(Request::Write { offset, data, fua: false }).map(drop)
@@ -113,6 +125,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
 
     fn execute(&self, request: Request) -> Result<Bytes> {
         (**self).execute(request)
+    }
+
+    fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        (**self).read_into(offset, out)
     }
 
     fn begins_with(&self, offset: u64, len: u64, with: &[u8]) -> Result<bool> {

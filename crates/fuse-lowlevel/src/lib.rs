@@ -32,7 +32,7 @@ pub use protocol::{
     Offer, OpenReply, Operation, SetAttr, SetTime, StatfsOut, StatxTimes, Wishes, WriteFlags,
     opcode,
 };
-pub use reply::{LateReply, Reply};
+pub use reply::{LateReply, ReadSource, Reply};
 pub use session::{Access, Config, Handler, Session};
 pub use transport::{Transport, TransportChoice};
 

@@ -10,10 +10,21 @@ use crate::protocol::{
     OpenReply, StatfsOut, StatxOut, StatxTimes, WriteOut, XattrOut,
 };
 
+/// Puts an answer's bytes into memory; how many they are.
+pub(crate) type Fill<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<usize, Errno>;
+
 /// Where an answer goes.
 pub(crate) trait Answer {
     /// Sends it: an error number (0: none), and what follows its header, in parts.
     fn send(&mut self, error: i32, parts: &[&[u8]]);
+    /// Whether it has memory for an answer, which [`fill`](Self::fill) may be used with.
+    fn has_memory(&self) -> bool {
+        false
+    }
+    /// Sends what `with` puts into that memory: `len` bytes at most.
+    fn fill(&mut self, _len: usize, _with: Fill<'_>) {
+        self.send(-Errno::IO.raw_os_error(), &[]);
+    }
     /// Whether one that comes later needs no further memory.
     fn has_room_for_later(&self) -> bool;
     /// For an answer that comes later, from another thread.
@@ -24,6 +35,32 @@ pub(crate) trait Answer {
 pub(crate) trait LateAnswer: Send {
     /// As [`Answer::send`].
     fn send(self: Box<Self>, error: i32, parts: &[&[u8]]);
+    /// As [`Answer::has_memory`].
+    fn has_memory(&self) -> bool {
+        false
+    }
+    /// As [`Answer::fill`].
+    fn fill(self: Box<Self>, _len: usize, _with: Fill<'_>) {
+        self.send(-Errno::IO.raw_os_error(), &[]);
+    }
+}
+
+/// Gives the bytes of a read, in one of two ways.
+pub trait ReadSource {
+    /// Memory that has them.
+    type Bytes: AsRef<[u8]>;
+
+    /// Puts them into memory that is there; how many they are.
+    ///
+    /// # Errors
+    /// What the caller is answered.
+    fn put(&self, out: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Memory with them in it, which may be shared.
+    ///
+    /// # Errors
+    /// What the caller is answered.
+    fn gather(&self) -> Result<Self::Bytes, Errno>;
 }
 
 /// The answer to one request. Dropped, it is EIO.
@@ -55,6 +92,18 @@ impl<'a> Reply<'a> {
     /// These bytes.
     pub fn data(self, data: &[u8]) {
         self.send(0, &[data]);
+    }
+
+    /// What is read, at most `len` bytes: put into the transport's memory where it has some.
+    pub fn read(mut self, len: usize, from: &impl ReadSource) {
+        if !self.to.has_memory() {
+            return match from.gather() {
+                Ok(data) => self.data(data.as_ref()),
+                Err(e) => self.error(e),
+            };
+        }
+        self.is_answered = true;
+        self.to.fill(len, &mut |out| from.put(out));
     }
 
     /// What a lookup found, or was made.
@@ -155,9 +204,16 @@ impl LateReply {
         self.send(-errno.raw_os_error(), &[]);
     }
 
-    /// As [`Reply::data`].
-    pub fn data(self, data: &[u8]) {
-        self.send(0, &[data]);
+    /// As [`Reply::read`].
+    pub fn read(mut self, len: usize, from: &impl ReadSource) {
+        match self.to.take() {
+            Some(to) if to.has_memory() => to.fill(len, &mut |out| from.put(out)),
+            Some(to) => match from.gather() {
+                Ok(data) => to.send(0, &[data.as_ref()]),
+                Err(e) => to.send(-e.raw_os_error(), &[]),
+            },
+            None => {}
+        }
     }
 
     /// As [`Reply::ioctl`].

@@ -131,6 +131,14 @@ pub trait FileSystem: Send + Sync {
         self.read(fh, offset, len)
     }
 
+    /// As [`read_as`](Self::read_as), into the caller's memory: as many bytes as it has room for.
+    /// Returns how many have come. A file system that need not gather them first saves a copy.
+    fn read_into(&self, fh: Fh, offset: u64, out: &mut [u8], direct: bool) -> Result<usize> {
+        let read = self.read_as(fh, offset, out.len(), direct)?;
+        out[..read.len()].copy_from_slice(&read);
+        Ok(read.len())
+    }
+
     /// Makes the file durable: contents, and all metadata or (`data_only`) what is needed to read
     /// the contents back. An error of an earlier write-back of this file is reported here, once
     /// for each handle.

@@ -75,6 +75,28 @@ pub(super) fn read_after_write(device: &Device, info: &DeviceInfo) -> Verdict {
     expect(device, 0, &model, "all blocks at the end")
 }
 
+pub(super) fn into_memory(device: &Device, info: &DeviceInfo) -> Verdict {
+    let (b, blocks) = (block(info), area_blocks(info).min(256));
+    let model = data(1, 0, blocks * b);
+    write(device, 0, &model)?;
+    // Memory that begins anywhere, and what lies beside it.
+    for (skip, from, count) in [(0, 0, 1), (1, 1, 2), (512, blocks / 2, blocks / 2)] {
+        let len = (count * b) as usize;
+        let mut memory = vec![0xa5; skip + len + 1];
+        let (offset, out) = (from * b, &mut memory[skip..skip + len]);
+        device.read_into(offset, out).map_err(|e| format!("a good read failed: {e}"))?;
+        same(out, &model[offset as usize..][..len], offset, "into memory")?;
+        if memory[..skip].iter().chain(&memory[skip + len..]).any(|byte| *byte != 0xa5) {
+            return Err("a read has changed memory beside its own".into());
+        }
+    }
+    let mut short = vec![0; b as usize - 1];
+    match (device.read_into(0, &mut short), device.read_into(info.size, &mut vec![0; b as usize])) {
+        (Err(_), Err(_)) => Ok(()),
+        _ => Err("a bad read into memory was accepted".into()),
+    }
+}
+
 pub(super) fn ends(device: &Device, info: &DeviceInfo) -> Verdict {
     let b = block(info);
     let last = info.size - b;

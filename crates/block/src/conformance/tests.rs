@@ -23,6 +23,7 @@ enum Wrong {
     AnswersWritesWithBytes,
     MixesOverlappingWrites,
     ReadsShort,
+    ReadsIntoOtherMemory,
 }
 
 struct Toy {
@@ -117,6 +118,14 @@ impl BlockDevice for Toy {
         }
         completion
     }
+
+    fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let read = self.read(offset, out.len() as u64)?;
+        let at = usize::from(self.wrong == Wrong::ReadsIntoOtherMemory).min(out.len());
+        let len = read.len().min(out.len() - at);
+        out[at..at + len].copy_from_slice(&read[..len]);
+        Ok(())
+    }
 }
 
 /// Writes the first half of the first block once more, after the other writes in flight.
@@ -141,7 +150,7 @@ fn a_right_device_passes_in_both_worlds() {
 #[test]
 fn each_wrong_device_is_found() {
     use Wrong::*;
-    let bugs: [(Wrong, &str); 11] = [
+    let bugs: [(Wrong, &str); 12] = [
         (AcceptsAnything, "bad reads are refused"),
         (WritesBeforeRefusing, "refused without effect"),
         (IgnoresTheLastBlock, "the first and the last block"),
@@ -153,6 +162,7 @@ fn each_wrong_device_is_found() {
         (AnswersWritesWithBytes, "a read sees the write before it"),
         (MixesOverlappingWrites, "overlapping writes"),
         (ReadsShort, "large requests"),
+        (ReadsIntoOtherMemory, "the caller's memory"),
     ];
     for (bug, case) in bugs {
         let found = Sim::new(1).run(move || failures(&|| Toy::make(bug, true))).unwrap();

@@ -58,7 +58,7 @@ pub(crate) use dax::leave_page_cache;
 pub(crate) use delete::{delete, delete_if_unused, delete_values, delete_with_final_unlink};
 pub(crate) use fallocate::fallocate_file;
 pub(crate) use orphans::process_orphans;
-pub(crate) use read::read_file;
+pub(crate) use read::{read_file, read_file_into};
 pub(crate) use seek::{list_extents, seek_file};
 pub(crate) use sync::{make_durable, sync_all, sync_file};
 pub(crate) use truncate::truncate;

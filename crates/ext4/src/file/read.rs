@@ -12,7 +12,7 @@ use super::dax::read_dax;
 use super::gather::{Source, gather};
 use super::in_place::is_dax;
 use super::inline::inline_contents;
-use super::pieces::{read_piece, with_images};
+use super::pieces::{Piece, PieceSource, read_piece, with_images};
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
@@ -58,15 +58,63 @@ pub(crate) fn read_file(
     Ok(start_read(fs, inode, offset..end, end)?.wait()?)
 }
 
+/// As [`read_file`], into the caller's memory; how many bytes have come. What is read past the page
+/// cache, and lies in one piece, is not copied.
+pub(crate) fn read_file_into(
+    fs: &Ext4,
+    file: &OpenFile,
+    direct: bool,
+    offset: u64,
+    out: &mut [u8],
+) -> Result<usize> {
+    if !direct && file.flags.contains(OpenFlags::CALLER_CACHES) && out.len() >= LONG {
+        let inode = &*file.inode;
+        let _shared = inode.data_lock.read();
+        if let Some(from) = one_piece(fs, inode, offset, out.len())? {
+            fs.volume.device.read_into(from, out)?;
+            return Ok(out.len());
+        }
+    }
+    let read = read_file(fs, file, direct, offset, out.len())?;
+    out[..read.len()].copy_from_slice(&read);
+    Ok(read.len())
+}
+
+/// Where on the device the bytes are, if all of them are there, one behind the other, and may be
+/// read past the page cache. The caller has the inode's data lock.
+fn one_piece(fs: &Ext4, inode: &Inode, offset: u64, len: usize) -> Result<Option<u64>> {
+    let Some(end) = offset.checked_add(len as u64) else { return Ok(None) };
+    let sector = u64::from(fs.volume.device.info().logical_block);
+    let size = inode.state().size;
+    if end > size || !(len as u64).is_multiple_of(sector) || is_dax(fs, inode) {
+        return Ok(None);
+    }
+    if !goes_past_cache(fs, inode, &(offset..end))
+        || may_be_in_log(fs, inode)
+        || inline_contents(inode)?.is_some()
+    {
+        return Ok(None);
+    }
+    let pieces = fs.parts.pieces(inode, offset, end, None)?;
+    Ok(match pieces.as_slice() {
+        [Piece { place: PieceSource::Device(from), .. }] => Some(*from),
+        _ => None,
+    })
+}
+
+/// Whether bytes may be read without the page cache: it does not have them, nor needs to be asked.
+fn goes_past_cache(fs: &Ext4, inode: &Inode, bytes: &Range<u64>) -> bool {
+    let page = PAGE as u64;
+    let pages = bytes.start / page..bytes.end.div_ceil(page);
+    bytes.start.is_multiple_of(page)
+        && !fs.journals_data(inode)
+        && !fs.pages.should_answer(key(inode.no), pages)
+}
+
 /// Reads without leaving anything in the page cache; `None` if the cache has it, or must be
 /// asked. The caller has the inode's data lock: data that is in its place stays there.
 fn read_past_cache(fs: &Ext4, inode: &Inode, bytes: Range<u64>) -> Result<Option<Bytes>> {
-    let page = PAGE as u64;
-    let pages = bytes.start / page..bytes.end.div_ceil(page);
-    if !bytes.start.is_multiple_of(page)
-        || fs.journals_data(inode)
-        || fs.pages.should_answer(key(inode.no), pages)
-    {
+    if !goes_past_cache(fs, inode, &bytes) {
         return Ok(None);
     }
     let end = bytes.end;

@@ -5,7 +5,7 @@ use steadfast_ext4_format::ondisk::InodeFlags;
 use steadfast_vfs::{Fh, FileType, FsError, OpenFlags, Result, TransactMask};
 
 use super::attributes::VERITY_IS_READ_ONLY;
-use crate::file::{delete_if_unused, read_file, write_file};
+use crate::file::{delete_if_unused, read_file, read_file_into, write_file};
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 
@@ -76,10 +76,27 @@ pub(super) fn read_from(
     len: usize,
 ) -> Result<Bytes> {
     let read = fs.run(|| read_file(fs, file, direct, offset, len))?;
+    note_read(fs, file);
+    Ok(read)
+}
+
+/// The same into the caller's memory.
+pub(super) fn read_into(
+    fs: &Ext4,
+    file: &OpenFile,
+    direct: bool,
+    offset: u64,
+    out: &mut [u8],
+) -> Result<usize> {
+    let read = fs.run(|| read_file_into(fs, file, direct, offset, out))?;
+    note_read(fs, file);
+    Ok(read)
+}
+
+fn note_read(fs: &Ext4, file: &OpenFile) {
     if !file.flags.contains(OpenFlags::NO_ACCESS_TIME) {
         fs.accessed(&file.inode);
     }
-    Ok(read)
 }
 
 pub(super) fn write_to(

@@ -247,6 +247,13 @@ impl FileSystem for Ext4 {
         data::read_from(self, &file, direct, offset, len)
     }
 
+    fn read_into(&self, fh: Fh, offset: u64, out: &mut [u8], direct: bool) -> Result<usize> {
+        offset_ok(offset)?;
+        self.enter(CALL)?;
+        let file = self.file(fh, OpenFlags::READ)?;
+        data::read_into(self, &file, direct, offset, out)
+    }
+
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
         offset_ok(offset)?;
         self.enter(CALL)?;

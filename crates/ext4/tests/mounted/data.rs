@@ -38,6 +38,63 @@ fn direct_and_cached_see_each_other() {
     image.assert_clean();
 }
 
+/// Holes, data that is dirty, in place, in the log or in the inode: into memory comes what a read
+/// gives, by every way that it may take.
+#[test]
+fn a_read_into_memory_is_the_same_read() {
+    use steadfast_ext4::DataMode;
+    for (mode, features) in [
+        (DataMode::Ordered, "none"),
+        (DataMode::Ordered, "inline_data"),
+        (DataMode::Journal, "none"),
+    ] {
+        let image = Image::mke2fs(48 << 20, &["-b", "1024", "-O", features]);
+        let fs = mount(&image, MountOptions { data: mode, ..MountOptions::default() });
+        let (attr, writer) = create(&*fs, "file", RW);
+        let reader = fs.open(attr.ino, OpenFlags::READ | OpenFlags::CALLER_CACHES).unwrap();
+        let same = |when: &str| {
+            for (offset, len) in [
+                (0, 100),
+                (0, 128 << 10),
+                (128 << 10, 256 << 10),
+                (4096, 1 << 20),
+                (1 << 20, 512 << 10),
+                (3 << 20, 128 << 10),
+                (4095, 200 << 10),
+                (u64::MAX >> 1, 128 << 10),
+            ] {
+                let (mut out, expected) = (vec![0xa5; len], fs.read_as(reader, offset, len, false));
+                let read = fs.read_into(reader, offset, &mut out, false);
+                match (read, expected) {
+                    (Ok(n), Ok(bytes)) => {
+                        assert_eq!(out[..n], bytes, "{mode:?} {when} {offset} {len}");
+                    }
+                    (read, expected) => assert_eq!(read.is_err(), expected.is_err(), "{read:?}"),
+                }
+            }
+        };
+        fs.write(writer, 0, contents(9, 0, 60)).unwrap();
+        same("short");
+        fs.write(writer, 0, contents(1, 0, 2 << 20)).unwrap();
+        same("dirty");
+        fs.fsync(writer, false).unwrap();
+        same("synced");
+        fs.write(writer, 130_000, contents(2, 130_000, 70_000)).unwrap();
+        same("dirty in part");
+        fs.write(writer, (3 << 20) + 5, contents(3, 0, 100_000)).unwrap();
+        fs.sync().unwrap();
+        same("with a hole");
+        fs.unmount().unwrap();
+        let again = image.mount("ro");
+        let fs = again.fs();
+        let ino = fs.lookup(fs.root(), b"file").unwrap().ino;
+        let fh = fs.open(ino, OpenFlags::READ | OpenFlags::CALLER_CACHES).unwrap();
+        let mut out = vec![0; 1 << 20];
+        assert_eq!(fs.read_into(fh, 0, &mut out, false), Ok(1 << 20));
+        assert_eq!(out, fs.read(fh, 0, 1 << 20).unwrap());
+    }
+}
+
 #[test]
 fn a_file_that_shrinks_and_grows_shows_zeros() {
     let image = Image::mke2fs(48 << 20, &[]);

@@ -24,7 +24,7 @@ use super::{Transport, TransportChoice, processors};
 use crate::protocol::{
     Arguments, Capabilities, InHeader, OUT_HEADER, Offer, OutHeader, Wishes, opcode,
 };
-use crate::reply::{Answer, LateAnswer};
+use crate::reply::{Answer, Fill, LateAnswer};
 use crate::session::{Config, Dispatcher, Handler};
 
 /// Where root switches it on.
@@ -522,12 +522,36 @@ fn put(error: i32, parts: &[&[u8]], room: &mut [u8]) -> (i32, usize) {
     (error, len)
 }
 
+/// The same with what is put there by somebody else.
+fn fill(len: usize, with: Fill<'_>, room: &mut [u8]) -> (i32, usize) {
+    let Some(out) = room.get_mut(..len) else {
+        tracing::error!("an answer is longer than its memory");
+        return (-Errno::IO.raw_os_error(), 0);
+    };
+    match with(out) {
+        Ok(filled) => (0, filled.min(len)),
+        Err(e) => (-e.raw_os_error(), 0),
+    }
+}
+
 impl Answer for RingAnswer<'_> {
     fn send(&mut self, error: i32, parts: &[&[u8]]) {
         let (error, len) = match &mut self.room {
             AnswerRoom::Short(short) => put(error, parts, &mut short[..]),
             AnswerRoom::Payload(Some(memory)) => put(error, parts, memory.parts().1),
             AnswerRoom::Payload(None) => (-Errno::IO.raw_os_error(), 0),
+        };
+        self.outcome = Some(RequestEnd::Sent { error, len });
+    }
+
+    fn has_memory(&self) -> bool {
+        matches!(self.room, AnswerRoom::Payload(Some(_)))
+    }
+
+    fn fill(&mut self, len: usize, with: Fill<'_>) {
+        let (error, len) = match &mut self.room {
+            AnswerRoom::Payload(Some(memory)) => fill(len, with, memory.parts().1),
+            _ => (-Errno::IO.raw_os_error(), 0),
         };
         self.outcome = Some(RequestEnd::Sent { error, len });
     }
@@ -574,10 +598,31 @@ struct RingLateAnswer {
     memory: Option<EntryMemory>,
 }
 
+impl RingLateAnswer {
+    fn answer(self, (error, len): (i32, usize), short: Vec<u8>) {
+        let RingLateAnswer { late, index, memory } = self;
+        late.lock().push(LateMessage { index, error, len, memory, short });
+        // OK to ignore: it is full only if nobody has looked for very long, and somebody will.
+        let _ = rustix::io::write(&late.wake, &1u64.to_ne_bytes());
+    }
+}
+
 impl LateAnswer for RingLateAnswer {
+    fn has_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    fn fill(mut self: Box<Self>, len: usize, with: Fill<'_>) {
+        let end = match &mut self.memory {
+            Some(memory) => fill(len, with, memory.parts().1),
+            None => (-Errno::IO.raw_os_error(), 0),
+        };
+        self.answer(end, Vec::new());
+    }
+
     fn send(mut self: Box<Self>, error: i32, parts: &[&[u8]]) {
         let mut short = Vec::new();
-        let (error, len) = match &mut self.memory {
+        let end = match &mut self.memory {
             Some(memory) => put(error, parts, memory.parts().1),
             None => {
                 short.resize(SHORT, 0);
@@ -586,9 +631,6 @@ impl LateAnswer for RingLateAnswer {
                 (error, len)
             }
         };
-        let (index, memory) = (self.index, self.memory);
-        self.late.lock().push(LateMessage { index, error, len, memory, short });
-        // OK to ignore: it is full only if nobody has looked for very long, and somebody will.
-        let _ = rustix::io::write(&self.late.wake, &1u64.to_ne_bytes());
+        self.answer(end, short);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::ops::Deref;
 
+use bytes::Bytes;
 use rustix::io::Errno;
 use steadfast_fuse_lowlevel::{
-    EntryOut, ForgetCount, Handler, InHeader, IoctlFlags, Operation, Reply, SetAttr as Asked,
-    SetTime, StatfsOut, WriteFlags,
+    EntryOut, ForgetCount, Handler, InHeader, IoctlFlags, Operation, ReadSource, Reply,
+    SetAttr as Asked, SetTime, StatfsOut, WriteFlags,
 };
 use steadfast_runtime::{OnBehalfOf, Requester, on_behalf_of};
 use steadfast_vfs::{Attr, Fh, FsError, OpenFlags, RenameFlags, SetAttr};
@@ -20,6 +21,29 @@ use super::{Answer, Bridge, NodeId, attr, name, ranges};
 /// Whoever records calls below learns whose they are.
 fn on_behalf(of: &InHeader, write_back: bool) -> OnBehalfOf {
     on_behalf_of(Requester { thread: of.pid, write_back })
+}
+
+/// A read of a file.
+struct FileRead<'a> {
+    bridge: &'a Bridge,
+    fh: Fh,
+    offset: u64,
+    len: usize,
+    direct: bool,
+}
+
+impl ReadSource for FileRead<'_> {
+    type Bytes = Bytes;
+
+    fn put(&self, out: &mut [u8]) -> Answer<usize> {
+        let read = || self.bridge.fs.read_into(self.fh, self.offset, out, self.direct);
+        self.bridge.call("read", read)
+    }
+
+    fn gather(&self) -> Answer<Bytes> {
+        let read = || self.bridge.fs.read_as(self.fh, self.offset, self.len, self.direct);
+        self.bridge.call("read", read)
+    }
 }
 
 /// A request: who asks, and whom.
@@ -372,24 +396,17 @@ impl BridgeCall<'_> {
 
     fn read(&self, (fh, offset): (Fh, u64), size: u32, flags: i32, reply: Reply<'_>) {
         let direct = OpenFlags::from_raw(flags).contains(OpenFlags::DIRECT);
-        let read = move |bridge: &Bridge| {
-            bridge.call("read", || bridge.fs.read_as(fh, offset, size as usize, direct))
-        };
+        let len = size as usize;
+        let bridge = self.bridge;
         let goes_on = size >= LARGE && !direct && reply.has_room_for_later();
         if let Some(threads) = self.readers.get().filter(|_| goes_on) {
-            let (bridge, asked, reply) = (self.bridge.clone(), *self.asked, reply.later());
+            let (bridge, asked, reply) = (bridge.clone(), *self.asked, reply.later());
             return threads.run(Box::new(move || {
                 let _asked = on_behalf(&asked, false);
-                match read(&bridge) {
-                    Ok(data) => reply.data(&data),
-                    Err(e) => reply.error(e),
-                }
+                reply.read(len, &FileRead { bridge: &bridge, fh, offset, len, direct });
             }));
         }
-        match read(self.bridge) {
-            Ok(data) => reply.data(&data),
-            Err(e) => reply.error(e),
-        }
+        reply.read(len, &FileRead { bridge, fh, offset, len, direct });
     }
 
     fn write(

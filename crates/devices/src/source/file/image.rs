@@ -116,13 +116,28 @@ impl Image {
             return Ok(Bytes::from(buffer));
         }
         let (mut buffer, start) = self.buffer(len);
+        self.fill(offset, &mut buffer[start..start + len])?;
+        Ok(Bytes::from(buffer).slice(start..start + len))
+    }
+
+    /// Reads into memory that is there. Has been checked.
+    pub(super) fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let is_aligned = |a: DirectAlign| out.as_ptr().addr().is_multiple_of(a.memory);
+        if self.direct.is_some_and(|align| !is_aligned(align)) {
+            out.copy_from_slice(&self.read(offset, out.len())?);
+            return Ok(());
+        }
+        self.fill(offset, out)
+    }
+
+    fn fill(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
-        while done < len {
-            let (at, out) = (offset + done as u64, &mut buffer[start + done..start + len]);
-            let read = retry_on_intr(|| rustix::io::pread(&self.file, &mut *out, at));
+        while done < out.len() {
+            let (at, left) = (offset + done as u64, &mut out[done..]);
+            let read = retry_on_intr(|| rustix::io::pread(&self.file, &mut *left, at));
             done += self.has_read(at, offset, read)?;
         }
-        Ok(Bytes::from(buffer).slice(start..start + len))
+        Ok(())
     }
 
     /// What a read at byte `at` has brought, of a request that began at `offset`.

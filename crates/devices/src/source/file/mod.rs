@@ -211,6 +211,11 @@ impl BlockDevice for FileDevice {
     fn execute(&self, request: Request) -> Result<Bytes, BlockError> {
         self.perform(request)
     }
+
+    fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<(), BlockError> {
+        check(&self.info, &Request::Read { offset, len: out.len() as u64 })?;
+        self.image.read_into(offset, out)
+    }
 }
 
 steadfast_runtime::debug_fields!(FileDevice: info, direct);

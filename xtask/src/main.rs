@@ -25,12 +25,14 @@ mod packages;
 mod pages;
 mod programs;
 mod publish;
+mod release;
 mod soak;
 mod step;
 mod stress;
 mod string_errors;
 mod tables;
 mod tally;
+mod targets;
 mod test;
 mod tidy;
 mod tools;
@@ -190,6 +192,11 @@ Usage: cargo xtask COMMAND
             packaged in order
               --verify     builds each from its package, as 'cargo publish
                            --dry-run' does
+  release   all that a release consists of, made and looked at: crates, Debian
+            package, a static program (by rustup's musl target), bill of
+            materials, checksums
+              --dry-run    must be given: nothing is published
+              --folder D   where it is made (default: target/release-files)
   msrv      the oldest compiler that Cargo.toml names takes all of it; rustup
             fetches it
   btt       sector namespaces of ours in the kernel's hands and the kernel's in
@@ -241,6 +248,7 @@ fn main() -> ExitCode {
         "btt" => no_more(rest).and_then(|()| btt::run(&root())),
         "guest" => guest::run(&root(), rest),
         "publish-check" => publish::run(&root(), rest),
+        "release" => release::run(&root(), rest),
         "msrv" => no_more(rest).and_then(|()| publish::msrv(&root())),
         "tables" => tables::run(&root(), rest),
         "metrics" => no_more(rest).and_then(|()| metrics::run(&root())),

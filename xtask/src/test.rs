@@ -7,7 +7,7 @@ use crate::binaries::{self, TestSelection, TestTime, Times};
 use crate::step::{self, step};
 use crate::tally::Tally;
 use crate::uring::FuseUring;
-use crate::{layers, metrics, packages, publish, tables, tidy, tools, unused, value};
+use crate::{layers, metrics, packages, publish, tables, targets, tidy, tools, unused, value};
 
 /// Bugs that tests can switch on. They are built into what is tested, so that nothing is built or
 /// run twice; without the feature, as in a release, all that asks for one is compiled away.
@@ -117,6 +117,7 @@ fn checks(root: &Path, steps: &mut Steps) {
         let args = ["clippy", "--package", "steadfast", "--lib", "--no-default-features"];
         step::run(step::cargo(root, &args).args(["--quiet", "--", "-D", "warnings"]))
     });
+    steps.check("the library for other targets", || targets::check(root));
     steps.check("cargo doc", || {
         let args = ["doc", "--workspace", "--no-deps", "--quiet", "--features", PLANTED];
         step::run(step::cargo(root, &args).env("RUSTDOCFLAGS", "-Dwarnings"))

@@ -65,6 +65,7 @@ impl<T> Drop for Finish<T> {
 /// A task is the process's, not that of the thread which happens to start it: a thread that answers
 /// a mount's requests may be bound to one processor and have a nice of its own, which a new thread
 /// would inherit for as long as it lives (sched(7)).
+#[cfg(target_os = "linux")]
 fn as_the_process_runs() {
     use rustix::process::{getpid, getpriority_process, setpriority_process};
     use rustix::thread::{gettid, sched_getaffinity, sched_setaffinity};
@@ -82,6 +83,10 @@ fn as_the_process_runs() {
         let _ = setpriority_process(Some(me), nice);
     }
 }
+
+/// A thread of another system has nothing of that kind.
+#[cfg(not(target_os = "linux"))]
+fn as_the_process_runs() {}
 
 /// Starts a task. `name` appears in traces, deadlock reports and, for threads, to the system.
 #[track_caller]

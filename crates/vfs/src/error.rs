@@ -1,5 +1,7 @@
 //! Why a file-system operation failed.
 
+use linux_raw_sys::errno as linux;
+#[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
 /// Result of a file-system operation.
@@ -142,43 +144,46 @@ pub enum FsError {
 }
 
 impl FsError {
-    /// The error number that a system call would return.
+    /// The error number that a system call of Linux would return (asm-generic/errno.h), whatever
+    /// system this is.
     pub fn errno(&self) -> i32 {
         let e = match self {
-            FsError::NotFound => Errno::NOENT,
-            FsError::Exists => Errno::EXIST,
-            FsError::NotDirectory => Errno::NOTDIR,
-            FsError::IsDirectory => Errno::ISDIR,
-            FsError::NotEmpty => Errno::NOTEMPTY,
-            FsError::NoSpace { .. } => Errno::NOSPC,
-            FsError::NameTooLong | FsError::TargetTooLong { .. } => Errno::NAMETOOLONG,
-            FsError::Invalid { .. } => Errno::INVAL,
-            FsError::FileTooLarge => Errno::FBIG,
-            FsError::TooManyLinks => Errno::MLINK,
-            FsError::NotPermitted { .. } => Errno::PERM,
-            FsError::AccessDenied => Errno::ACCESS,
-            FsError::BadHandle => Errno::BADF,
-            FsError::Loop => Errno::LOOP,
-            FsError::ReadOnly { .. } => Errno::ROFS,
-            FsError::Busy { .. } => Errno::BUSY,
-            FsError::NoData => Errno::NODATA,
-            FsError::Range { .. } => Errno::RANGE,
-            FsError::TooBig { .. } => Errno::TOOBIG,
-            FsError::NoAddress => Errno::NXIO,
-            FsError::TextBusy => Errno::TXTBSY,
-            FsError::CrossDevice { .. } => Errno::XDEV,
-            FsError::QuotaExceeded => Errno::DQUOT,
-            FsError::NoKey => Errno::NOKEY,
-            FsError::Stale => Errno::STALE,
-            FsError::Unsupported { .. } => Errno::OPNOTSUPP,
-            FsError::Corrupt { .. } => Errno::UCLEAN,
-            FsError::Io { .. } => Errno::IO,
+            FsError::NotFound => linux::ENOENT,
+            FsError::Exists => linux::EEXIST,
+            FsError::NotDirectory => linux::ENOTDIR,
+            FsError::IsDirectory => linux::EISDIR,
+            FsError::NotEmpty => linux::ENOTEMPTY,
+            FsError::NoSpace { .. } => linux::ENOSPC,
+            FsError::NameTooLong | FsError::TargetTooLong { .. } => linux::ENAMETOOLONG,
+            FsError::Invalid { .. } => linux::EINVAL,
+            FsError::FileTooLarge => linux::EFBIG,
+            FsError::TooManyLinks => linux::EMLINK,
+            FsError::NotPermitted { .. } => linux::EPERM,
+            FsError::AccessDenied => linux::EACCES,
+            FsError::BadHandle => linux::EBADF,
+            FsError::Loop => linux::ELOOP,
+            FsError::ReadOnly { .. } => linux::EROFS,
+            FsError::Busy { .. } => linux::EBUSY,
+            FsError::NoData => linux::ENODATA,
+            FsError::Range { .. } => linux::ERANGE,
+            FsError::TooBig { .. } => linux::E2BIG,
+            FsError::NoAddress => linux::ENXIO,
+            FsError::TextBusy => linux::ETXTBSY,
+            FsError::CrossDevice { .. } => linux::EXDEV,
+            FsError::QuotaExceeded => linux::EDQUOT,
+            FsError::NoKey => linux::ENOKEY,
+            FsError::Stale => linux::ESTALE,
+            FsError::Unsupported { .. } => linux::EOPNOTSUPP,
+            FsError::Corrupt { .. } => linux::EUCLEAN,
+            FsError::Io { .. } => linux::EIO,
             FsError::Host { errno } => return *errno,
         };
-        e.raw_os_error()
+        // OK to cast: they are small.
+        e as i32
     }
 }
 
+#[cfg(target_os = "linux")]
 impl From<Errno> for FsError {
     fn from(e: Errno) -> Self {
         match e {

@@ -19,6 +19,9 @@
 //! # Ok::<(), steadfast_vfs::FsError>(())
 //! ```
 //!
+//! [`HostFs`] and what the flags of open(2) mean are Linux's alone; the rest is there on every
+//! system, with Linux's error numbers.
+//!
 //! Names are bytes, as on disk; the interface checks nothing that the file system must check.
 
 pub mod bounded;
@@ -26,10 +29,12 @@ mod error;
 pub mod foreign;
 mod fs;
 mod hard_links;
+#[cfg(target_os = "linux")]
 mod host;
 mod joined;
 pub mod options;
 pub mod path;
+#[cfg(target_os = "linux")]
 mod raw_flags;
 pub mod size;
 mod transact;
@@ -38,6 +43,7 @@ mod types;
 pub use error::{FsError, Result};
 pub use fs::FileSystem;
 pub use hard_links::HardLinks;
+#[cfg(target_os = "linux")]
 pub use host::HostFs;
 pub use joined::{JOINED_MAX, JoinedFs};
 pub use transact::TransactError;

@@ -16,6 +16,7 @@ mod binaries;
 mod btt;
 mod conformance;
 mod deb;
+mod fresh;
 mod fuzz;
 mod gallery;
 mod guest;
@@ -192,6 +193,8 @@ Usage: cargo xtask COMMAND
             packaged in order
               --verify     builds each from its package, as 'cargo publish
                            --dry-run' does
+  packages  installs what the tests need, as root
+              --size       how much that is on a fresh Debian: at most 200 MB
   release   all that a release consists of, made and looked at: crates, Debian
             package, a static program (by rustup's musl target), bill of
             materials, checksums
@@ -248,6 +251,7 @@ fn main() -> ExitCode {
         "btt" => no_more(rest).and_then(|()| btt::run(&root())),
         "guest" => guest::run(&root(), rest),
         "publish-check" => publish::run(&root(), rest),
+        "packages" => fresh::run(&root(), rest),
         "release" => release::run(&root(), rest),
         "msrv" => no_more(rest).and_then(|()| publish::msrv(&root())),
         "tables" => tables::run(&root(), rest),

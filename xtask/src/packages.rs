@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 33] = [
+const NEEDED: [(&str, &str); 32] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -42,9 +42,19 @@ const NEEDED: [(&str, &str); 33] = [
     ("parallel", "parallel"),
     // Reads what IOzone's -b writes.
     ("runxlrd", "python3-xlrd"),
-    // Without its window: a third of what the whole browser brings.
-    ("chromium-headless-shell", "chromium-headless-shell"),
 ];
+
+/// What the soak needs beside: a browser without its window, which is as large as all the others.
+pub const OF_SOAK: [(&str, &str); 2] =
+    [("chromium-headless-shell", "chromium-headless-shell"), ("debootstrap", "debootstrap")];
+
+/// What a machine has on which Rust was installed and this was cloned.
+const BEFORE: [&str; 4] = ["gcc", "git", "curl", "ca-certificates"];
+
+/// The packages of all tests but the soak's, and those that are there before.
+pub fn names() -> (Vec<&'static str>, [&'static str; 4]) {
+    (NEEDED.iter().map(|(_, package)| *package).collect(), BEFORE)
+}
 
 /// Installs what is missing, as root; else says how. False: something is still missing.
 pub fn install(extra: &[(&'static str, &'static str)]) -> anyhow::Result<bool> {

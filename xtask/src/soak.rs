@@ -4,7 +4,8 @@
 //! number of cases by the whole number in the environment variable `STEADFAST_SOAK`, where that is
 //! set. `PROPTEST_CASES` is set too, for property tests that leave their number to proptest.
 //!
-//! Afterwards the kernel must read our sector namespaces and we its.
+//! Afterwards the kernel must read our sector namespaces and we its, and what the tests install must
+//! not be too much.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::binaries::{self, TestSelection, Times};
 use crate::step::step;
 use crate::tally::Tally;
-use crate::{btt, packages, test, value};
+use crate::{btt, fresh, packages, test, value};
 
 /// As long as it takes: a night, not a year.
 const LIMIT: Duration = Duration::from_secs(24 * 3600);
@@ -37,7 +38,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
         }
     }
-    step("packages", || packages::install(&[]));
+    step("packages", || packages::install(&packages::OF_SOAK));
     let environment = [
         ("STEADFAST_SOAK", factor.to_string()),
         ("PROPTEST_CASES", PROPTEST_CASES.saturating_mul(factor).to_string()),
@@ -63,6 +64,10 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let kernel = |filter: &&str| "btt".contains(*filter);
     let good = !filter.as_ref().is_none_or(kernel)
         || step("sector namespaces and the kernel's", || btt::run(root));
+    failed += u64::from(!good);
+    let small = |filter: &&str| "packages".contains(*filter);
+    let good = !filter.as_ref().is_none_or(small)
+        || step("what the tests install on a fresh Debian", || fresh::check(root));
     failed += u64::from(!good);
     test::print_times(&[], &times, begun.elapsed());
     Ok(test::summary(&tally, failed))

@@ -4,7 +4,7 @@
 //! `SKIPPED: reason` and returns. To the test harness it has passed; here it has not.
 //! For such lines to be seen the tests run with `--show-output`, which repeats what each passing
 //! test has printed (but for the examples in documentation, none of which may say it: see
-//! `tidy`); the rest of that is left out of the report, but for lines `FIGURES: ...`: what
+//! `tidy`). `LEFT TO SOAK: reason` says the same of what `cargo xtask soak` runs, and is no fault; the rest of that is left out of the report, but for lines `FIGURES: ...`: what
 //! a test has measured or counted.
 
 /// The harness's results, summed over the test binaries.
@@ -15,6 +15,8 @@ pub struct Tally {
     ignored: u64,
     /// One for each test that skipped itself: its name and why.
     skipped: Vec<(String, String)>,
+    /// The same of those that are left to the soak.
+    left: Vec<(String, String)>,
     /// A binary has been started whose result has not come.
     open: Option<String>,
     /// Binaries that ended without a result: they crashed.
@@ -82,6 +84,9 @@ impl Tally {
                 self.skipped.push((self.current.clone(), reason.trim().to_owned()));
             }
             return true;
+        } else if let Some(reason) = line.strip_prefix("LEFT TO SOAK:") {
+            self.left.push((self.current.clone(), reason.trim().to_owned()));
+            return true;
         } else if line.starts_with("FIGURES:") || line.starts_with("FOUND:") {
             return true;
         }
@@ -94,6 +99,7 @@ impl Tally {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.skipped.extend(other.skipped);
+        self.left.extend(other.left);
         self.crashed.extend(other.crashed);
     }
 
@@ -133,7 +139,7 @@ impl Tally {
     }
 
     pub fn passed(&self) -> u64 {
-        self.passed.saturating_sub(self.skipped.len() as u64)
+        self.passed.saturating_sub((self.skipped.len() + self.left.len()) as u64)
     }
 
     pub fn failed(&self) -> u64 {
@@ -148,7 +154,8 @@ impl Tally {
     pub fn remarks(&self) -> Vec<String> {
         let crashed = self.crashed.iter().map(|b| format!("ended without a result: {b}"));
         let skipped = self.skipped.iter().map(|(test, why)| format!("skipped: {test}: {why}"));
-        let mut remarks: Vec<String> = crashed.chain(skipped).collect();
+        let left = self.left.iter().map(|(test, why)| format!("left to soak: {test}: {why}"));
+        let mut remarks: Vec<String> = crashed.chain(skipped).chain(left).collect();
         if self.ignored > 0 {
             remarks.push(format!("{} tests are marked to be ignored", self.ignored));
         }
@@ -244,6 +251,17 @@ all doctests ran in 0.30s; merged doctests compilation took 0.20s
             "1 tests are marked to be ignored",
         ];
         assert_eq!(tally.remarks(), expected);
+    }
+
+    #[test]
+    fn what_is_left_to_the_soak_is_said_and_is_no_fault() {
+        let mut tally = Tally::of("a");
+        let lines = ["successes:", "---- two stdout ----", "LEFT TO SOAK: no browser"];
+        lines.iter().for_each(|line| drop(tally.line(line)));
+        tally.line("test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+        tally.finish(true);
+        assert_eq!((tally.passed(), tally.failed(), tally.skipped()), (1, 0, 0));
+        assert_eq!(tally.remarks(), ["left to soak: two: no browser"]);
     }
 
     #[test]

@@ -128,12 +128,9 @@ pub(crate) fn former(plan: &PlanFile, folder: &Path, shard: u32) -> Result<Forme
             match &first {
                 Some((other, other_line, other_end)) if !end.is_like(other_end) => {
                     let files = Box::new([(other.clone(), *other_line), (path, line)]);
-                    let (plan, case) = (plan.path().to_owned(), case.name);
-                    return Err(SweepError::Folder(Box::new(MergeFault::Unlike {
-                        plan,
-                        case,
-                        files,
-                    })));
+                    let (run, case) = (plan.run_command(), case.name);
+                    let unlike = MergeFault::Unlike { run, case, files };
+                    return Err(SweepError::Folder(Box::new(unlike)));
                 }
                 Some(_) => {}
                 None => first = Some((path, line, end)),

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 pub enum MergeFault {
     /// Nobody has run it, or its file was not named.
     #[error(
-        "shard {shard} of {shards} is missing ({cases} cases): name its file, or run it: steadfast \
-         sweep run --plan {} --shard {shard}", plan.display()
+        "shard {shard} of {shards} is missing ({cases} cases): name its file, or run it: {run} \
+         --shard {shard}"
     )]
     Missing {
-        /// The plan's file.
-        plan: PathBuf,
+        /// The command that runs a part of the plan.
+        run: String,
         /// The shard.
         shard: u32,
         /// How many shards there are.
@@ -34,14 +34,14 @@ pub enum MergeFault {
     /// It ended before its last case, or was cut off.
     #[error(
         "{}: shard {shard} did not end, or its file was cut off: {done} of {cases} cases are \
-         there, and no manifest; resume it: steadfast sweep run --plan {} --shard {shard} -o {}",
-        file.display(), plan.display(), folder(file)
+         there, and no manifest; resume it: {run} --shard {shard} -o {}",
+        file.display(), folder(file)
     )]
     CutOff {
         /// The file.
         file: PathBuf,
-        /// The plan's.
-        plan: PathBuf,
+        /// The command that runs a part of the plan.
+        run: String,
         /// The shard.
         shard: u32,
         /// Whole lines.
@@ -104,12 +104,12 @@ pub enum MergeFault {
     #[error(
         "DETERMINISM BUG: case '{case}' has two results: {}, line {}, and {}, line {}: both are of \
          the same program and the same plan. To see it, run this several times, on both machines: \
-         steadfast sweep run --plan {} --case '{case}'",
-        files[0].0.display(), files[0].1, files[1].0.display(), files[1].1, plan.display()
+         {run} --case '{case}'",
+        files[0].0.display(), files[0].1, files[1].0.display(), files[1].1
     )]
     Unlike {
-        /// The plan's file.
-        plan: PathBuf,
+        /// The command that runs a part of the plan.
+        run: String,
         /// The case's name.
         case: String,
         /// Both, with the line.

@@ -33,6 +33,7 @@ mod lines;
 mod merge;
 mod plan;
 mod plan_writer;
+mod program;
 mod progress;
 mod result_lines;
 mod result_reader;
@@ -48,7 +49,7 @@ pub use plan::{PlanFile, PlanHead, PlanInput, PlanProgram, PlannedCase, SweepCas
 pub use plan_writer::{CaseCosts, PlanTotals, write_plan};
 pub use progress::{SweepCounts, SweepProgress};
 pub use result_lines::CaseOutcome;
-pub use result_reader::costs;
+pub use result_reader::{EndedCase, costs, results_so_far};
 pub use shard_run::{ShardEnd, ShardRun};
 
 #[cfg(doctest)]

@@ -85,7 +85,7 @@ fn cut_off(plan: &PlanFile, reader: &ResultReader) -> MergeFault {
     let shard = reader.first.shard;
     MergeFault::CutOff {
         file: reader.path().to_owned(),
-        plan: plan.path().to_owned(),
+        run: plan.run_command(),
         shard,
         done: reader.done,
         cases: plan.cases_of(shard),
@@ -107,9 +107,9 @@ fn opened(plan: &PlanFile, files: &[PathBuf]) -> Result<HashMap<u32, ResultReade
         let files = by_shard.remove(&shard).unwrap_or_default();
         let file = match &files[..] {
             [] => {
-                let plan_file = plan.path().to_owned();
                 let (shards, cases) = (plan.shards(), plan.cases_of(shard));
-                faults.push(MergeFault::Missing { plan: plan_file, shard, shards, cases });
+                let run = plan.run_command();
+                faults.push(MergeFault::Missing { run, shard, shards, cases });
                 continue;
             }
             [one] => Ok(one.clone()),

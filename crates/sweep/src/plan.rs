@@ -24,6 +24,8 @@ use crate::{Result, SweepError};
 
 pub(crate) const FORMAT: &str = "steadfast-sweep-plan";
 pub(crate) const VERSION: u32 = 1;
+/// What runs, if nothing else is said.
+const COMMAND: &str = "steadfast sweep";
 /// What the lines of the file begin and end with.
 pub(crate) const HEAD: (&str, &str) = ("{\"head\":", ",\"cases\":[");
 pub(crate) const END: (&str, &str) = ("],\"end\":", "}");
@@ -82,6 +84,8 @@ pub struct PlanHead {
     pub shards: u32,
     /// The program that runs them.
     pub program: PlanProgram,
+    /// As people call it: messages say what to run.
+    pub command: String,
     /// The files that they read.
     pub inputs: Vec<PlanInput>,
     /// What the kind needs to know for all of them.
@@ -89,7 +93,7 @@ pub struct PlanHead {
 }
 
 impl PlanHead {
-    /// Without inputs and settings.
+    /// Without inputs and settings, of `steadfast sweep`.
     pub fn new(kind: &str, program: PlanProgram, shards: u32) -> PlanHead {
         PlanHead {
             format: FORMAT.into(),
@@ -97,6 +101,7 @@ impl PlanHead {
             kind: kind.into(),
             shards,
             program,
+            command: COMMAND.into(),
             inputs: Vec::new(),
             settings: Value::Null,
         }
@@ -164,6 +169,11 @@ impl PlanFile {
     /// Of everything in it.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
+    }
+
+    /// The command that runs a part of it.
+    pub(crate) fn run_command(&self) -> String {
+        format!("{} run --plan {}", self.head.command, self.path.display())
     }
 
     /// How many shards there are.

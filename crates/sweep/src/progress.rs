@@ -132,3 +132,18 @@ impl FileTail {
         }
     }
 }
+
+impl std::fmt::Display for SweepCounts {
+    /// In a line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let SweepCounts { done, failed, cases, shards_done, shards_begun, shards, .. } = self;
+        write!(f, "{done} of {cases} cases ({failed} failed)")?;
+        if let Some(rate) = self.per_second {
+            write!(f, ", {rate:.2}/s")?;
+        }
+        if let Some(left) = self.seconds_left.filter(|_| done < cases) {
+            write!(f, ", about {left:.0} s left")?;
+        }
+        write!(f, "; of {shards} shards {shards_done} whole, {shards_begun} begun")
+    }
+}

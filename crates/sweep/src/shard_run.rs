@@ -21,6 +21,7 @@ pub struct ShardRun<'p> {
     shard: u32,
     folder: PathBuf,
     host: String,
+    stop: Box<dyn Fn() -> bool + 'p>,
 }
 
 /// What came of it.
@@ -32,20 +33,32 @@ pub struct ShardEnd {
     pub cases: u64,
     /// How many of them were there from a former run.
     pub resumed: u64,
-    /// How many of all could not be computed.
+    /// How many of those that have ended could not be computed.
     pub failed: u64,
+    /// All have ended. If not, the run was stopped, and the next one goes on.
+    pub is_whole: bool,
 }
+
+/// What Slurm calls this node: for whoever looks for it.
+const NODE: &str = "SLURMD_NODENAME";
 
 impl<'p> ShardRun<'p> {
     /// A shard of a plan, whose results go to a folder that is there.
     pub fn new(plan: &'p PlanFile, shard: u32, folder: &Path) -> ShardRun<'p> {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        ShardRun { plan, shard, folder: folder.into(), host }
+        let node = std::env::var(NODE).ok().filter(|node| !node.is_empty());
+        let own = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = node.unwrap_or_else(own);
+        ShardRun { plan, shard, folder: folder.into(), host, stop: Box::new(|| false) }
     }
 
-    /// Under another name of this machine: as the engine calls it.
+    /// Under another name of this machine.
     pub fn on_host(self, host: &str) -> ShardRun<'p> {
         ShardRun { host: host.into(), ..self }
+    }
+
+    /// Begins no other case once this is so.
+    pub fn until(self, stop: impl Fn() -> bool + 'p) -> ShardRun<'p> {
+        ShardRun { stop: Box::new(stop), ..self }
     }
 
     /// Runs the cases that no former run has ended. A shard that is whole is left as it is.
@@ -62,7 +75,7 @@ impl<'p> ShardRun<'p> {
         let whole = attempts::whole(&self.folder, shard);
         let end = |resumed, failed| {
             let cases = plan.cases_of(shard);
-            ShardEnd { file: whole.clone(), cases, resumed, failed }
+            ShardEnd { file: whole.clone(), cases, resumed, failed, is_whole: true }
         };
         if let Some(failed) = self.failed_of_whole(&whole)? {
             return Ok(end(plan.cases_of(shard), failed));
@@ -78,6 +91,10 @@ impl<'p> ShardRun<'p> {
             number += 1;
             if number <= former.cases {
                 continue;
+            }
+            if (self.stop)() {
+                let stopped = end(former.cases, failed);
+                return Ok(ShardEnd { file: writer.path, is_whole: false, ..stopped });
             }
             let begun = Instant::now();
             let (result, why) = match run(&case) {
@@ -151,9 +168,15 @@ impl<'p> ShardRun<'p> {
     }
 
     fn writer(&self) -> Result<PartWriter> {
-        let (pid, at) = (std::process::id(), now_ms());
-        let path = attempts::part(&self.folder, self.shard, &self.host, pid, at);
-        let file = File::create_new(&path).map_err(|e| SweepError::io(&path, e))?;
+        let (pid, mut at) = (std::process::id(), now_ms());
+        let (path, file) = loop {
+            let path = attempts::part(&self.folder, self.shard, &self.host, pid, at);
+            match File::create_new(&path) {
+                // This process has begun two attempts within a millisecond.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => at += 1,
+                made => break (path.clone(), made.map_err(|e| SweepError::io(&path, e))?),
+            }
+        };
         Ok(PartWriter { path, file, digest: Sha256::new(), plan: self.plan.fingerprint().into() })
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::Deserialize;
-use steadfast_sweep::{CaseOutcome, PlanFile, PlanHead, PlanInput, PlanProgram, SweepCase};
+use steadfast_sweep::{CaseOutcome, PlanFile, PlanHead, PlanInput, SweepCase};
 use steadfast_vfs::bounded;
 
 use super::lab_compare::{LabCompareSettings, LabCompareSweep};
@@ -86,14 +86,12 @@ pub fn of_plan(plan: &PlanFile) -> Result<Box<dyn SweepKind>> {
 
 /// The head of a plan with so many shards.
 pub fn head(kind: &dyn SweepKind, shards: u32) -> Result<PlanHead> {
-    let program =
-        PlanProgram { version: env!("CARGO_PKG_VERSION").into(), sha256: program::own()? };
     let inputs = kind.inputs().into_iter().map(|path| {
         let sha256 = program::hash_of(&path)?;
         Ok(PlanInput { path, sha256 })
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    let mut head = PlanHead::new(kind.name(), program, shards);
+    let mut head = PlanHead::new(kind.name(), program::own()?, shards);
     (head.inputs, head.settings) = (inputs, kind.settings()?);
     Ok(head)
 }

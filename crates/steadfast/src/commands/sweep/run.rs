@@ -1,9 +1,9 @@
 //! `steadfast sweep run`.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_sweep::{CaseOutcome, PlanFile, ShardEnd, ShardRun, chosen_shard};
 
@@ -22,20 +22,12 @@ pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let variable = |name: &str| std::env::var(name).ok();
     let chosen = chosen_shard(plan.shards(), args.shard, variable);
     let chosen = chosen.map_err(|e| Usage(format!("{}: {e}", args.plan.display())))?;
-    if let Some(file) = &chosen.status_file {
-        let touched = OpenOptions::new().create(true).append(true).open(file);
-        touched.with_context(|| format!("TEST_SHARD_STATUS_FILE={file}"))?;
-    }
+    chosen.touch_status_file().map_err(to_anyhow)?;
     let kind = kind::of_plan(&plan)?;
     let folder = &args.output;
     fs::create_dir_all(folder).map_err(|e| Usage(format!("-o {}: {e}", folder.display())))?;
     let shard = ShardRun::new(&plan, chosen.shard, folder);
-    // As whoever looks for a node calls it.
-    let shard = match variable("SLURMD_NODENAME").filter(|node| !node.is_empty()) {
-        Some(node) => shard.on_host(&node),
-        None => shard,
-    };
-    let ShardEnd { file, cases, resumed, failed } =
+    let ShardEnd { file, cases, resumed, failed, .. } =
         shard.run(|case| kind.run(case)).map_err(to_anyhow)?;
     if args.json {
         let body = json!({

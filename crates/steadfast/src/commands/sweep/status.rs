@@ -1,10 +1,10 @@
-//! `steadfast sweep status`, and the words of progress.
+//! `steadfast sweep status`.
 
 use std::io::Write;
 
 use anyhow::Result;
 use serde_json::json;
-use steadfast_sweep::{PlanFile, SweepCounts, SweepProgress};
+use steadfast_sweep::{PlanFile, SweepProgress};
 
 use super::error::to_anyhow;
 use crate::cli::SweepStatus;
@@ -28,21 +28,8 @@ pub fn status(args: &SweepStatus, out: &mut dyn Write) -> Result<CommandEnd> {
         });
         document::print(out, "steadfast-sweep-status", 1, body)?;
     } else {
-        writeln!(out, "{}", words(&done))?;
+        writeln!(out, "{done}")?;
     }
     let is_whole = done.shards_done == done.shards;
     Ok(if is_whole { CommandEnd::Good } else { CommandEnd::Problem })
-}
-
-/// In a line.
-pub fn words(done: &SweepCounts) -> String {
-    let SweepCounts { done: cases_done, failed, cases, shards_done, shards_begun, shards, .. } =
-        done;
-    let rate = done.per_second.map_or_else(String::new, |rate| format!(", {rate:.2}/s"));
-    let left = done.seconds_left.filter(|_| cases_done < cases);
-    let left = left.map_or_else(String::new, |left| format!(", about {left:.0} s left"));
-    format!(
-        "{cases_done} of {cases} cases ({failed} failed){rate}{left}; of {shards} shards \
-         {shards_done} whole, {shards_begun} begun"
-    )
 }

@@ -71,7 +71,7 @@ impl<'p> FailureRecord<'p> {
         self.write().map(drop)
     }
 
-    /// Records all; what is to be looked at, in words.
+    /// Records all; what is to be looked at of this program's, in words.
     pub fn write(&mut self) -> Result<Vec<String>> {
         let file = self.folder.join("failures.jsonl");
         let mut all = BTreeMap::new();
@@ -90,10 +90,15 @@ impl<'p> FailureRecord<'p> {
         let mut all: Vec<Failure> = all.into_values().collect();
         all.sort_by(|a, b| a.at_ms.cmp(&b.at_ms).then_with(|| a.case.cmp(&b.case)));
         put(&file, &all)?;
-        let kept = kept(&all);
-        let failing: Vec<Failure> = kept.iter().map(|(_, failure)| failure.clone()).collect();
+        let failing: Vec<Failure> = kept(&all).into_iter().map(|(_, failure)| failure).collect();
         put(&self.folder.join("failing.jsonl"), &failing)?;
-        Ok(kept.iter().map(|(place, failure)| words(place, failure)).collect())
+        let own = self.program();
+        all.retain(|failure| failure.program == own);
+        Ok(kept(&all).iter().map(|(place, failure)| words(place, failure)).collect())
+    }
+
+    fn program(&self) -> String {
+        self.plan.head().program.sha256.chars().take(16).collect()
     }
 
     /// Those of a case.
@@ -107,7 +112,7 @@ impl<'p> FailureRecord<'p> {
             command: command.unwrap_or_else(|| self.cases.command(&end.case)),
             kind: kind.into(),
             what: what.into(),
-            program: self.plan.head().program.sha256.chars().take(16).collect(),
+            program: self.program(),
             at_ms: end.at_ms,
         };
         match &end.outcome {

@@ -13,8 +13,8 @@ use crate::small::{
     ScheduleReport, ScheduledCase, Schedules, SmallMachine, TaskSequences, explore_schedules,
 };
 
-pub(super) const WORDS: &str =
-    "[ordered|journal|transact|writeback] [internal|external] [preemptions=2] [locks] [bug=NAME]";
+pub(super) const WORDS: &str = "[ordered|journal|transact|writeback] [internal|external]
+            [preemptions=2] [locks] [bug=NAME]";
 
 const MODES: [&str; 3] = ["ordered", "journal", "transact"];
 /// It writes what data=ordered writes, nearly: only who asks for it gets it.

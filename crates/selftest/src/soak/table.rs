@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use steadfast_crash::{CrashError, Result};
+
 use super::{SoakFinding, SoakResult};
 
 /// Results that were taken in, in the order of the plan.
@@ -43,10 +45,11 @@ impl SoakTable {
     ///
     /// # Errors
     /// It is none of these cases'.
-    pub fn take(&mut self, case: &str, result: SoakResult) -> Result<(), String> {
+    pub fn take(&mut self, case: &str, result: SoakResult) -> Result<()> {
         let figures = result.figures;
         if figures.len() != self.columns.len() {
-            return Err(format!("{} figures, not {}", figures.len(), self.columns.len()));
+            let (found, columns) = (figures.len(), self.columns.len());
+            return Err(CrashError::Words(format!("{case}: {found} figures, not {columns}")));
         }
         let name = case.split('/').next().unwrap_or_default();
         match self.rows.iter_mut().find(|row| row.name == name) {

@@ -26,8 +26,8 @@ Examples:
 Spaces, and their words:
 {}  all       [every=N]: one case of N
 
-A word that is left out stands for all that it could be; corpus: for known and
-seq-1.", words()))]
+Without a mode or a journal: all of them, but for writeback. Without a list of
+the corpus: known and seq-1.", words()))]
     Plan(PlanArgs),
     /// Run one shard of a plan, or as much of it as a budget allows
     #[command(after_help = "\
@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn the_help_fits_a_terminal_of_80_columns() {
         use clap::CommandFactory;
-        for mut command in Soak::command().get_subcommands().cloned() {
-            let help = command.render_help().to_string();
+        for command in Soak::command().get_subcommands() {
+            let help = command.clone().term_width(80).render_help().to_string();
             let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
             assert!(wide.is_empty(), "{wide:#?}");
         }

@@ -17,7 +17,7 @@ pub fn merge(args: &ResultArgs, out: &mut dyn Write) -> Result<bool> {
         match outcome {
             CaseOutcome::Done(result) => {
                 let result = serde_json::from_value(result).map_err(|e| e.to_string())?;
-                table.take(&case.name, result)?;
+                table.take(&case.name, result).map_err(|e| e.to_string())?;
             }
             CaseOutcome::Failed(why) => table.take_failed(&case.name, &why),
         }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::digest::hex;
 use crate::lines::LINE_MAX;
 use crate::result_lines::{
-    Attempt, CaseOutcome, CaseRecord, FORMAT, Manifest, ResultLine, VERSION,
+    Attempt, CaseOutcome, CaseRecord, FORMAT, Manifest, ResultLine, Tools, VERSION,
 };
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{PlanFile, Result, SweepCase, SweepError, attempts};
@@ -21,6 +21,7 @@ pub struct ShardRun<'p> {
     shard: u32,
     folder: PathBuf,
     host: String,
+    tools: Tools,
 }
 
 /// What came of it.
@@ -40,12 +41,17 @@ impl<'p> ShardRun<'p> {
     /// A shard of a plan, whose results go to a folder that is there.
     pub fn new(plan: &'p PlanFile, shard: u32, folder: &Path) -> ShardRun<'p> {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        ShardRun { plan, shard, folder: folder.into(), host }
+        ShardRun { plan, shard, folder: folder.into(), host, tools: Tools::new() }
     }
 
     /// Under another name of this machine: as the engine calls it.
     pub fn on_host(self, host: &str) -> ShardRun<'p> {
         ShardRun { host: host.into(), ..self }
+    }
+
+    /// With these programs, which results depend on: all machines must have the same.
+    pub fn with_tools(self, tools: Tools) -> ShardRun<'p> {
+        ShardRun { tools, ..self }
     }
 
     /// Runs the cases that no former run has ended. A shard that is whole is left as it is.
@@ -67,10 +73,11 @@ impl<'p> ShardRun<'p> {
         if let Some(failed) = self.failed_of_whole(&whole)? {
             return Ok(end(plan.cases_of(shard), failed));
         }
-        let former = attempts::former(plan, &self.folder, shard)?;
+        let attempt = self.attempt();
+        let former = attempts::former(plan, &self.folder, (shard, &attempt))?;
         let mut writer = self.writer()?;
         writer.resume(&former)?;
-        writer.line(&ResultLine::Attempt(self.attempt()))?;
+        writer.line(&ResultLine::Attempt(attempt))?;
         let (mut failed, mut seconds) = (former.failed, former.seconds);
         let mut cases = plan.planned_of(shard)?;
         let mut number = 0;
@@ -132,6 +139,7 @@ impl<'p> ShardRun<'p> {
             program: self.plan.head().program.sha256.clone(),
             shard: self.shard,
             host: self.host.clone(),
+            tools: self.tools.clone(),
             pid: std::process::id(),
             at_ms: now_ms(),
         }

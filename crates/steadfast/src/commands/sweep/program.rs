@@ -1,9 +1,11 @@
-//! Which program this is, and whether it and the inputs are those of a plan.
+//! Which program this is, whether it and the inputs are those of a plan, and which other programs
+//! results depend on.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use steadfast_sweep::{PlanFile, sha256_of_file};
+use steadfast_crash::e2fsck::E2fsck;
+use steadfast_sweep::{PlanFile, Tools, sha256_of_file};
 
 use crate::Usage;
 
@@ -13,6 +15,13 @@ const OWN: &str = "/proc/self/exe";
 /// SHA-256 of this program.
 pub fn own() -> Result<String> {
     sha256_of_file(Path::new(OWN)).context("reading this program's own file")
+}
+
+/// What results depend on beside that: where e2fsck is, some of the recovered images are given to
+/// it too.
+pub fn tools() -> Tools {
+    let version = E2fsck::find().map(|e2fsck| e2fsck.version().unwrap_or_default());
+    version.map(|version| ("e2fsck".to_owned(), version)).into_iter().collect()
 }
 
 /// SHA-256 of an input.

@@ -96,12 +96,13 @@ fn map(name: &str, cases: &[MapCase]) -> Drawing {
     let ended: Vec<CaseFigure> = ended.collect();
     let colours = span(ended.iter().map(|figure| figure.value));
     let what = ended.first().map_or("", |figure| figure.what);
+    let least = ended.iter().map(|figure| figure.value).fold(f64::INFINITY, f64::min);
     let range = match colours {
-        Some((least, most)) => format!("{what}: {} to {}", compact(least), compact(most)),
+        Some((_, most)) => format!("{what}: {} to {}", compact(least), compact(most)),
         None if ended.is_empty() => "none has ended".into(),
         None => format!("{what}: 0"),
     };
-    let description = format!("{} of {} cases have ended; {range}", ended.len(), cases.len());
+    let description = format!("{} of {} have ended; {range}", ended.len(), cases.len());
     let lines = cases.len().div_ceil(LINE);
     let width = STEP * LINE as f64;
     let mut svg = Svg::new(width, HEADING + STEP * lines as f64, name, &description);
@@ -113,7 +114,8 @@ fn map(name: &str, cases: &[MapCase]) -> Drawing {
             MapState::Waiting => ("edge".to_owned(), "it has not ended".to_owned()),
             MapState::Failed => ("ink".to_owned(), "it could not be computed".to_owned()),
             MapState::Ended(CaseFigure { value, what, alarm }) => {
-                let heat = heat(value, colours);
+                // The faintest would look as if nothing were there.
+                let heat = heat(value, colours).max(1);
                 let class = if alarm { "c1".to_owned() } else { format!("h{heat}") };
                 (class, format!("{what} {}", compact(value)))
             }
@@ -150,7 +152,7 @@ mod tests {
             "<title>instant-1: it could not be computed</title>",
             "<title>instant-2: wrong states 0</title>",
             "class=\"c1\"><title>instant-3: wrong states 8</title>",
-            "2 of 4 cases have ended; wrong states: 8 to 8",
+            "2 of 4 have ended; wrong states: 0 to 8",
             "And 1 more, which are not drawn.",
         ] {
             assert!(html.contains(part), "{part}\n{html}");

@@ -100,6 +100,11 @@ fn three_shards_say_what_one_machine_says() {
         assert!(merged == one, "{merged}\n{one}");
         assert!(merged.contains("settings") && merged.contains("--cut "), "{merged}");
         let json = text(&recorded.merged("--json -"));
+        // A plan of one shard is one machine, for programs too.
+        recorded.desk.plan(1);
+        recorded.desk.good("sweep run --plan plan.json -o alone");
+        let alone = recorded.desk.run("sweep merge plan.json alone --json -");
+        assert!(json == text(&alone), "{json}");
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["format"], "steadfast-crash", "{json:#}");
         assert!(json["states"].as_u64().unwrap() > 12, "{json:#}");
@@ -164,6 +169,38 @@ fn a_shard_that_was_killed_is_resumed() {
         text.lines().filter(|l| l.starts_with("{\"case\"")).map(case).collect::<Vec<_>>()
     };
     assert_eq!(results(&resumed), results(&lines));
+    assert!(text(&recorded.merged("")) == whole);
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_works_is_resumed() {
+    let Some(recorded) = RecordedDesk::new(false, &[]) else { return };
+    recorded.run(3);
+    let (whole, desk) = (text(&recorded.merged("")), &recorded.desk);
+    fs::remove_dir_all(desk.path().join("results")).unwrap();
+    for shard in [0, 2] {
+        desk.good(&format!("sweep run --plan plan.json --shard {shard} -o results"));
+    }
+    let mut command = desk.command("sweep run --plan plan.json --shard 1 -o results");
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let lines = || -> usize {
+        let files = fs::read_dir(desk.path().join("results")).unwrap();
+        let of_shard = |entry: fs::DirEntry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let text = name.starts_with("shard-000001.").then(|| fs::read_to_string(entry.path()));
+            text.and_then(Result::ok).map_or(0, |text| text.lines().count())
+        };
+        files.map(|entry| of_shard(entry.unwrap())).sum()
+    };
+    // Some cases have ended; a machine may be so fast that all have.
+    while lines() < 3 && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = desk.good("sweep run --plan plan.json --shard 1 -o results --json");
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert!(said["resumed"].as_u64().unwrap() >= 2, "{said:#}");
     assert!(text(&recorded.merged("")) == whole);
 }
 

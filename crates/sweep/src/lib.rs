@@ -47,9 +47,9 @@ pub use fault::MergeFault;
 pub use merge::{MergeTotals, merge};
 pub use plan::{PlanFile, PlanHead, PlanInput, PlanProgram, PlannedCase, SweepCase};
 pub use plan_writer::{CaseCosts, PlanTotals, write_plan};
-pub use progress::{SweepCounts, SweepProgress};
-pub use result_lines::CaseOutcome;
-pub use result_reader::{EndedCase, costs, results_so_far};
+pub use progress::{EndedCase, SweepCounts, SweepProgress};
+pub use result_lines::{CaseOutcome, Tools};
+pub use result_reader::costs;
 pub use shard_run::{ShardEnd, ShardRun};
 
 #[cfg(doctest)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use crate::plan::PlannedCase;
-use crate::result_lines::CaseOutcome;
+use crate::result_lines::{Attempt, CaseOutcome};
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{MergeFault, PlanFile, Result, SweepCase, SweepError, attempts, compare};
 
@@ -96,11 +96,19 @@ fn cut_off(plan: &PlanFile, reader: &ResultReader) -> MergeFault {
 fn opened(plan: &PlanFile, files: &[PathBuf]) -> Result<HashMap<u32, ResultReader>> {
     let mut faults = Vec::new();
     let mut by_shard: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+    let mut like: Option<(PathBuf, Attempt)> = None;
     for file in attempts::expanded(files)? {
-        match ResultReader::open(&file, plan)? {
-            Ok(reader) => by_shard.entry(reader.first.shard).or_default().push(file),
-            Err(fault) => faults.push(fault),
-        }
+        let reader = match ResultReader::open(&file, plan)? {
+            Ok(reader) => reader,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        let (other, attempt) = like.get_or_insert_with(|| (file.clone(), reader.first.clone()));
+        let same = MergeFault::other_tools((&file, &reader.first), (other, attempt));
+        faults.extend(same.err());
+        by_shard.entry(reader.first.shard).or_default().push(file);
     }
     let mut readers = HashMap::new();
     for shard in 0..plan.shards() {

@@ -206,6 +206,18 @@ impl PlanFile {
         Err(SweepError::NoSuch(format!("{plan}: there is no case '{name}' in it")))
     }
 
+    /// Gives all cases, in the order of the plan.
+    ///
+    /// # Errors
+    /// The plan cannot be read.
+    pub fn each(&self, take: &mut dyn FnMut(PlannedCase)) -> Result<()> {
+        let mut cases = self.planned()?;
+        while let Some(planned) = cases.read()? {
+            take(planned);
+        }
+        Ok(())
+    }
+
     /// All cases, once more from the file.
     pub(crate) fn planned(&self) -> Result<PlannedCases> {
         let mut cases = PlannedCases::open(&self.path)?;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::digest::hex;
 use crate::lines::LineReader;
-use crate::result_lines::{Attempt, CaseOutcome, CaseRecord, ResultLine};
+use crate::result_lines::{Attempt, CaseRecord, ResultLine};
 use crate::{CaseCosts, MergeFault, PlanFile, Result, SweepError};
 
 /// What a read of a file of results gives: a fault is no error of the reading.
@@ -138,6 +138,10 @@ impl ResultReader {
                     if !same {
                         return wrong("this attempt is of another plan, program or shard");
                     }
+                    let (file, first) = (&*self.path, &self.first);
+                    if let Err(fault) = MergeFault::other_tools((file, &attempt), (file, first)) {
+                        return Ok(Err(fault));
+                    }
                     self.hosts.insert(attempt.host);
                     None
                 }
@@ -204,39 +208,4 @@ pub fn costs(files: &[PathBuf]) -> Result<CaseCosts> {
         }
     }
     Ok(costs)
-}
-
-/// A case that has ended, in results that need not be whole.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EndedCase {
-    /// Its name.
-    pub case: String,
-    /// What came of it.
-    pub outcome: CaseOutcome,
-    /// What it took.
-    pub seconds: f64,
-    /// When it ended: milliseconds since 1970.
-    pub at_ms: u64,
-}
-
-/// The results of a plan as far as they are there: each line is verified by itself, and no more.
-/// Of a case that several attempts have run there are several.
-///
-/// # Errors
-/// A file cannot be read.
-pub fn results_so_far(
-    plan: &PlanFile,
-    files: &[PathBuf],
-    take: &mut dyn FnMut(EndedCase),
-) -> Result<()> {
-    for file in crate::attempts::expanded(files)? {
-        let mut lines = LineReader::open(&file)?;
-        while let Some(line) = lines.read()? {
-            if let Ok(ResultLine::Case(end)) = ResultLine::read(plan.fingerprint(), line) {
-                let (case, seconds, at_ms) = (end.case.clone(), end.seconds, end.at_ms);
-                take(EndedCase { case, outcome: end.outcome(), seconds, at_ms });
-            }
-        }
-    }
-    Ok(())
 }

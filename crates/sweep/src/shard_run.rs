@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::digest::hex;
 use crate::lines::LINE_MAX;
 use crate::result_lines::{
-    Attempt, CaseOutcome, CaseRecord, FORMAT, Manifest, ResultLine, VERSION,
+    Attempt, CaseOutcome, CaseRecord, FORMAT, Manifest, ResultLine, Tools, VERSION,
 };
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{PlanFile, Result, SweepCase, SweepError, attempts};
@@ -22,6 +22,7 @@ pub struct ShardRun<'p> {
     folder: PathBuf,
     host: String,
     stop: Box<dyn Fn() -> bool + 'p>,
+    tools: Tools,
 }
 
 /// What came of it.
@@ -48,7 +49,8 @@ impl<'p> ShardRun<'p> {
         let node = std::env::var(NODE).ok().filter(|node| !node.is_empty());
         let own = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         let host = node.unwrap_or_else(own);
-        ShardRun { plan, shard, folder: folder.into(), host, stop: Box::new(|| false) }
+        let (folder, tools, stop) = (folder.into(), Tools::new(), Box::new(|| false));
+        ShardRun { plan, shard, folder, host, stop, tools }
     }
 
     /// Under another name of this machine.
@@ -59,6 +61,11 @@ impl<'p> ShardRun<'p> {
     /// Begins no other case once this is so.
     pub fn until(self, stop: impl Fn() -> bool + 'p) -> ShardRun<'p> {
         ShardRun { stop: Box::new(stop), ..self }
+    }
+
+    /// With these programs, which results depend on: all machines must have the same.
+    pub fn with_tools(self, tools: Tools) -> ShardRun<'p> {
+        ShardRun { tools, ..self }
     }
 
     /// Runs the cases that no former run has ended. A shard that is whole is left as it is.
@@ -80,10 +87,11 @@ impl<'p> ShardRun<'p> {
         if let Some(failed) = self.failed_of_whole(&whole)? {
             return Ok(end(plan.cases_of(shard), failed));
         }
-        let former = attempts::former(plan, &self.folder, shard)?;
+        let attempt = self.attempt();
+        let former = attempts::former(plan, &self.folder, (shard, &attempt))?;
         let mut writer = self.writer()?;
         writer.resume(&former)?;
-        writer.line(&ResultLine::Attempt(self.attempt()))?;
+        writer.line(&ResultLine::Attempt(attempt))?;
         let (mut failed, mut seconds) = (former.failed, former.seconds);
         let mut cases = plan.planned_of(shard)?;
         let mut number = 0;
@@ -149,6 +157,7 @@ impl<'p> ShardRun<'p> {
             program: self.plan.head().program.sha256.clone(),
             shard: self.shard,
             host: self.host.clone(),
+            tools: self.tools.clone(),
             pid: std::process::id(),
             at_ms: now_ms(),
         }

@@ -155,6 +155,36 @@ fn a_program_or_an_input_that_is_not_the_planned_one() {
 }
 
 #[test]
+fn a_shard_of_a_machine_with_other_tools() {
+    let sweep = Sweep::new(20, 3, "a");
+    let run = |shard: u32, version: Option<&str>, host: &str| {
+        let tools = version.map(|version| ("e2fsck".to_owned(), version.to_owned()));
+        let run = ShardRun::new(&sweep.plan, shard, &sweep.results()).on_host(host);
+        run.with_tools(tools.into_iter().collect()).run(square)
+    };
+    run(0, Some("1.47.0"), "n1").unwrap();
+    run(1, Some("1.47.0"), "n2").unwrap();
+    run(2, None, "n3").unwrap();
+    let faults = sweep.faults();
+    assert!(matches!(faults[..], [MergeFault::OtherTools { .. }]), "{faults:?}");
+    let said = faults[0].to_string();
+    assert!(said.contains("n3 has no e2fsck, and n1 has e2fsck (1.47.0)"), "{said}");
+    fs::remove_file(sweep.file(2)).unwrap();
+    run(2, Some("1.47.1"), "n3").unwrap();
+    assert!(matches!(sweep.faults()[..], [MergeFault::OtherTools { .. }]));
+    // Nor does it go on where another machine has begun: whole files stay as they are.
+    let text = sweep.text(2);
+    fs::remove_file(sweep.file(2)).unwrap();
+    let part: String = text.lines().take(4).map(|line| format!("{line}\n")).collect();
+    fs::write(sweep.results().join("shard-000002.n3-1-1.part"), part).unwrap();
+    let resumed = run(2, Some("1.47.0"), "n1");
+    let Err(SweepError::Folder(fault)) = resumed else { panic!("{resumed:?}") };
+    assert!(fault.to_string().contains("n3 has e2fsck (1.47.1), and n1 has e2fsck (1.47.0)"));
+    run(2, Some("1.47.1"), "n4").unwrap();
+    assert!(matches!(sweep.faults()[..], [MergeFault::OtherTools { .. }]));
+}
+
+#[test]
 fn a_file_that_was_cut_off() {
     let sweep = Sweep::done(20, 2);
     let text = sweep.text(1);

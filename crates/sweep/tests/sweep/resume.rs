@@ -6,7 +6,7 @@ use std::fs;
 
 use steadfast_sweep::{
     CaseCosts, CaseOutcome, EndedCase, MergeFault, ShardRun, SweepCase, SweepError, SweepProgress,
-    costs, results_so_far,
+    costs,
 };
 
 use crate::common::{Sweep, square};
@@ -81,7 +81,7 @@ fn what_was_stopped_goes_on() {
         assert_eq!((ended.resumed, ended.is_whole), (2 * night - 2, night == 3), "{ended:?}");
         let mut seen = BTreeMap::new();
         let take = &mut |end: EndedCase| drop(seen.insert(end.case, end.outcome));
-        results_so_far(&sweep.plan, std::slice::from_ref(&results), take).unwrap();
+        SweepProgress::new(&sweep.plan, &results).ended(take).unwrap();
         assert_eq!(seen.len() as u64, 2 * night);
         assert!(sweep.expected().iter().all(|(n, o)| seen.get(n).is_none_or(|own| own == o)));
     }

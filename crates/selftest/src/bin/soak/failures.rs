@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use steadfast_selftest::soak::{SoakCases, SoakResult};
-use steadfast_sweep::{CaseOutcome, EndedCase, PlanFile, results_so_far};
+use steadfast_sweep::{CaseOutcome, EndedCase, PlanFile, SweepProgress};
 
 use crate::error::{Result, SoakError};
 
@@ -78,7 +78,7 @@ impl<'p> FailureRecord<'p> {
         for failure in before(&file)? {
             all.insert(failure.key(), failure);
         }
-        results_so_far(self.plan, &[self.results.to_owned()], &mut |end| {
+        SweepProgress::new(self.plan, self.results).ended(&mut |end| {
             for failure in self.failures(&end) {
                 all.insert(failure.key(), failure);
             }

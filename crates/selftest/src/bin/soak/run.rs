@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use steadfast_crash::e2fsck::E2fsck;
 use steadfast_selftest::soak::{SoakCases, SoakResult};
 use steadfast_sweep::{
-    CaseOutcome, ChoiceError, PlanFile, ShardEnd, ShardRun, SweepCase, chosen_shard,
+    CaseOutcome, ChoiceError, PlanFile, ShardEnd, ShardRun, SweepCase, Tools, chosen_shard,
 };
 
 use crate::args::{CaseArgs, RunArgs};
@@ -114,6 +115,7 @@ impl Campaign<'_> {
 
     fn shard(&self, shard: u32) -> Result<String> {
         let run = ShardRun::new(self.plan, shard, &self.args.output).until(|| self.is_over());
+        let run = run.with_tools(tools());
         let mut failed = false;
         let end = run.run(|case| {
             // The line of the case before is written by now.
@@ -178,6 +180,12 @@ fn is_failure(outcome: &CaseOutcome) -> bool {
             result.is_none_or(|result| !result.findings.is_empty())
         }
     }
+}
+
+/// What results depend on beside the program: it is given some of the recovered images.
+fn tools() -> Tools {
+    let version = E2fsck::find().map(|e2fsck| e2fsck.version().unwrap_or_default());
+    version.map(|version| ("e2fsck".to_owned(), version)).into_iter().collect()
 }
 
 /// What this process has used, and what it has run and waited for (e2fsck).

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use steadfast_sweep::{CaseOutcome, PlanFile, ShardEnd, ShardRun, chosen_shard};
 
 use super::error::to_anyhow;
-use super::kind;
+use super::{kind, program};
 use crate::cli::SweepRun;
 use crate::document;
 use crate::{CommandEnd, Usage};
@@ -26,9 +26,13 @@ pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let kind = kind::of_plan(&plan)?;
     let folder = &args.output;
     fs::create_dir_all(folder).map_err(|e| Usage(format!("-o {}: {e}", folder.display())))?;
-    let shard = ShardRun::new(&plan, chosen.shard, folder);
-    let ShardEnd { file, cases, resumed, failed, .. } =
-        shard.run(|case| kind.run(case)).map_err(to_anyhow)?;
+    let shard = ShardRun::new(&plan, chosen.shard, folder).with_tools(program::tools());
+    let mut end = None;
+    kind.with_runner(&mut |run| {
+        end = Some(shard.run(&mut *run).map_err(to_anyhow)?);
+        Ok(())
+    })?;
+    let ShardEnd { file, cases, resumed, failed, .. } = end.context("a shard ends")?;
     if args.json {
         let body = json!({
             "plan": plan.fingerprint(),
@@ -60,7 +64,12 @@ pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
 /// One case, to look at.
 fn one(plan: &PlanFile, name: &str, out: &mut dyn Write) -> Result<CommandEnd> {
     let planned = plan.find(name).map_err(to_anyhow)?;
-    let (result, failed) = match kind::of_plan(plan)?.run(&planned.case) {
+    let mut outcome = None;
+    kind::of_plan(plan)?.with_runner(&mut |run| {
+        outcome = Some(run(&planned.case));
+        Ok(())
+    })?;
+    let (result, failed) = match outcome.context("a case ends")? {
         CaseOutcome::Done(result) => (result, None),
         CaseOutcome::Failed(why) => (Value::Null, Some(why)),
     };

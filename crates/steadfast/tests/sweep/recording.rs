@@ -1,5 +1,5 @@
-//! Recordings of `crash run`, judged in shards: what is merged is what `crash run` has said that made
-//! the recording.
+//! Recordings of `crash run`, judged in shards: what is merged is what `crash run` has said that
+//! made the recording.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -230,7 +230,12 @@ pub fn results_so_far(
     take: &mut dyn FnMut(EndedCase),
 ) -> Result<()> {
     for file in crate::attempts::expanded(files)? {
-        let mut lines = LineReader::open(&file)?;
+        let mut lines = match LineReader::open(&file) {
+            Ok(lines) => lines,
+            // It has got its last name meanwhile: whoever looks again finds it.
+            Err(_) if !file.exists() => continue,
+            Err(e) => return Err(e),
+        };
         while let Some(line) = lines.read()? {
             if let Ok(ResultLine::Case(end)) = ResultLine::read(plan.fingerprint(), line) {
                 let (case, seconds, at_ms) = (end.case.clone(), end.seconds, end.at_ms);

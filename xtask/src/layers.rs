@@ -166,6 +166,8 @@ const LAYERS: [Layer; 31] = [
             "crash",
             "peers",
             "suite",
+            // Long explorations are its cases.
+            "sweep",
         ],
         &["journal", "ext4-check"],
     ),

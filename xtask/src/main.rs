@@ -58,6 +58,8 @@ Usage: cargo xtask COMMAND
             bugs and btt
               --factor N   N times as many cases (default 20)
               --filter S   only tests whose name contains S
+            or, with plan, run, merge, status or case: long explorations as a
+            sweep, for a night or for many machines ('soak help')
   fuzz      feeds damaged bytes to the decoders, guided by coverage
               TARGET       only this target (default: all, one after the other)
               --seconds N  for so long each (default 60)

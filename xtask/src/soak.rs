@@ -6,12 +6,20 @@
 //!
 //! Afterwards the kernel must read our sector namespaces and we its, and what the tests install must
 //! not be too much.
+//!
+//! What can be cut into cases that do not depend on each other is a sweep beside that, for a night
+//! or for many machines: the program `soak` of the crate `selftest`, which is built here.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
+
+use crate::arguments::target;
 use crate::binaries::{self, TestSelection, Times};
-use crate::step::step;
+use crate::step::{self, step};
 use crate::tally::Tally;
 use crate::{btt, fresh, packages, test, value};
 
@@ -22,8 +30,22 @@ const LONG_TEST: Duration = Duration::from_secs(10);
 /// Proptest's own number of cases.
 const PROPTEST_CASES: u64 = 256;
 
-/// Runs all tests, or those of a name, with many more cases.
+/// Commands of the program `soak`; `--plan FILE ...` is `run --plan FILE ...`.
+const SWEEP: [&str; 6] = ["plan", "run", "merge", "status", "case", "help"];
+const PLAN: &str = "--plan";
+/// Whose program it is.
+const PACKAGE: &str = "steadfast-selftest";
+
+/// Runs all tests, or those of a name, with many more cases; or a sweep.
 pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    if let Some(first) = args.first() {
+        if SWEEP.contains(&first.as_str()) {
+            return sweep(root, args);
+        }
+        if first == PLAN || first.starts_with("--plan=") {
+            return sweep(root, &[&["run".to_owned()], args].concat());
+        }
+    }
     let (mut factor, mut filter) = (20u64, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -71,4 +93,27 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     failed += u64::from(!good);
     test::print_times(&[], &times, begun.elapsed());
     Ok(test::summary(&tally, failed))
+}
+
+/// Builds the program, and becomes it.
+fn sweep(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let mut build = step::cargo(root, &["build", "--release", "--quiet", "-p", PACKAGE]);
+    build.args(["--bin", "soak", "--features", "planted-bugs"]);
+    anyhow::ensure!(build.status()?.success(), "the program soak was not built");
+    let mut soak = Command::new(target(root).join("release/soak"));
+    soak.args(args);
+    let is_said = args.iter().any(|arg| arg.split('=').next() == Some("--commit"));
+    if let Some(commit) = commit(root).filter(|_| args[0] == "plan" && !is_said) {
+        soak.args(["--commit", &commit]);
+    }
+    Err(soak.exec())
+        .with_context(|| format!("cannot start {}", soak.get_program().to_string_lossy()))
+}
+
+/// What the sources are of, as far as git knows.
+fn commit(root: &Path) -> Option<String> {
+    let mut git = Command::new("git");
+    git.args(["describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]).current_dir(root);
+    let said = git.output().ok().filter(|said| said.status.success())?;
+    Some(String::from_utf8_lossy(&said.stdout).trim().to_owned())
 }

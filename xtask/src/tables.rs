@@ -259,9 +259,9 @@ fn in_page(table: &Table, text: &str) -> String {
 fn printed(root: &Path, command: &str) -> anyhow::Result<String> {
     let mut words = shlex::split(command).context("a quote that nothing ends")?.into_iter();
     let program = match words.next().as_deref() {
-        Some("steadfast") => target(root).join("debug/steadfast"),
+        Some("steadfast") => crate::arguments::target(root).join("debug/steadfast"),
         // By its name: building the tests makes it anew, while this one runs.
-        Some("xtask") => target(root).join("debug/xtask"),
+        Some("xtask") => crate::arguments::target(root).join("debug/xtask"),
         other => bail!("'{}' is no program of ours", other.unwrap_or("")),
     };
     let output = Command::new(program)
@@ -277,10 +277,6 @@ fn printed(root: &Path, command: &str) -> anyhow::Result<String> {
         bail!("{command}: {}", output.status);
     }
     String::from_utf8(output.stdout).context("its output is no text")
-}
-
-fn target(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 /// The first line in which two texts differ.

@@ -15,8 +15,9 @@ pub const PLANTED: &str = "steadfast-selftest/planted-bugs,steadfast-devices/pla
     steadfast-volume/planted-bugs,steadfast-lab/planted-bugs";
 
 /// What is run once more with the kernel's switch for FUSE io_uring on: it is off by default.
-const MOUNTED: [&str; 6] = [
+const MOUNTED: [&str; 7] = [
     "crates/steadfast/tests/mount.rs",
+    "crates/steadfast/tests/crash.rs",
     "crates/suite/tests/conformance.rs",
     "crates/suite/tests/stress.rs",
     "crates/fuse/tests/served.rs",

@@ -39,6 +39,14 @@ impl E2fsck {
         Some(E2fsck { program, folder })
     }
 
+    /// What it says of itself, in one line.
+    pub fn version(&self) -> Option<String> {
+        let mut command = Command::new(&self.program);
+        let output = command.arg("-V").stdin(Stdio::null()).output().ok()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        said.lines().map(|line| line.trim().to_owned()).find(|line| !line.is_empty())
+    }
+
     /// The repairs at boot that need nobody (`-p`), and what was on the disk after them; where they
     /// were not enough, what e2fsck said, and the disk after a person had said yes to everything.
     /// May be called by several threads at once.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_crash::explore::{OnRam, Plan, RebootTarget};
-use steadfast_crash::program::explore::{Exploration, ExplorationReport, Wrong};
+use steadfast_crash::program::explore::{
+    Exploration, ExplorationReport, ExplorationSum, InstantsReport, Wrong,
+};
 use steadfast_crash::program::exposure::{exposure, summary};
 use steadfast_crash::program::{ProgramRun, WatchedFs, file};
 use steadfast_crash::states::{Choice, CrashPoints, StateBound};
@@ -105,6 +107,51 @@ fn explore(run: &ProgramRun, own: &Own) -> ExplorationReport {
     let outcome = with(run, own, |e| e.explore(&|_, _, _| true).unwrap());
     assert_eq!(outcome.troubles, Vec::<String>::new());
     outcome
+}
+
+/// Processes that know nothing of each other each explore some of the instants.
+#[test]
+fn what_several_processes_find_is_what_one_finds() {
+    let own = own(DataMode::Writeback, false);
+    let run = run(&own.options, false);
+    let whole = explore(&run, &own);
+    assert!(!whole.findings.is_empty(), "{whole:?}");
+    let text = |report: &InstantsReport| serde_json::to_string(report).unwrap();
+    with(&run, &own, |exploration| {
+        let all = exploration.instants();
+        assert_eq!(all, whole.cuts);
+        let mut parts: Vec<(u64, String)> = Vec::new();
+        for process in 0..3 {
+            let mut divided = exploration.divided().unwrap();
+            for instant in (process..all).step_by(3) {
+                parts.push((instant, text(&divided.explore(instant..instant + 1))));
+            }
+            // Once more from the first: it says the same.
+            let again = divided.explore(process..process + 1);
+            assert!(parts.contains(&(process, text(&again))), "{again:?}");
+        }
+        parts.sort();
+        let mut sum = ExplorationSum::default();
+        for (_, part) in &parts {
+            sum.take(serde_json::from_str(part).unwrap()).unwrap();
+        }
+        let joined = sum.report();
+        assert_eq!(format!("{joined:?}"), format!("{whole:?}"));
+        // A process whose judge says something else of a tree is noticed.
+        let mut sum = ExplorationSum::default();
+        let bad = parts.iter().find(|(_, part)| part.contains("\"finding\":0")).unwrap();
+        let part: serde_json::Value = serde_json::from_str(&bad.1).unwrap();
+        let mut good = part.clone();
+        good["findings"] = serde_json::json!([]);
+        for tree in good["trees"].as_array_mut().unwrap() {
+            tree.as_object_mut().unwrap().remove("finding");
+        }
+        for part in [part, good] {
+            sum.take(serde_json::from_value(part).unwrap()).unwrap();
+        }
+        let troubles = sum.report().troubles;
+        assert!(troubles[0].contains("of one and the same tree"), "{troubles:?}");
+    });
 }
 
 #[test]

@@ -22,13 +22,10 @@ use std::time::Duration;
 
 use steadfast_crash::explore::Plan;
 use steadfast_crash::states::{CrashPoints, StateBound};
-use steadfast_ext4::MountOptions;
-use steadfast_ext4::options::OPTIONS;
 use steadfast_peers::KernelFs;
 use steadfast_selftest::corpus::{
-    InCorpus, KNOWN, Own, OwnKind, Subject, Workload, WorkloadReport, ace, try_out,
+    InCorpus, KNOWN, Own, Subject, Workload, WorkloadReport, ace, try_out,
 };
-use steadfast_vfs::options::{WordEffect, apply};
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -117,7 +114,7 @@ fn workloads(words: &Words) -> Result<Box<dyn Iterator<Item = Workload>>> {
     Ok(match words.space.as_str() {
         "known" => Box::new(KNOWN.iter().map(|known| known.workload()).step_by(every)),
         "seq-1" => Box::new(ace::seq1().step_by(every)),
-        "seq-2" => Box::new(ace::seq2(every)),
+        "seq-2" => Box::new(ace::seq2(0, every)),
         other => return Err(format!("--space {other}: not known, seq-1 or seq-2")),
     })
 }
@@ -133,20 +130,7 @@ fn subject(name: &str, words: &Words) -> Result<(Box<dyn Subject>, u64)> {
         }
         return Ok((Box::new(InCorpus::new(kernel).map_err(|e| e.to_string())?), 4));
     }
-    let kind = match fs {
-        "ext4" => OwnKind::Ext4,
-        "ext2" => OwnKind::Ext2,
-        _ => return Err(format!("--fs {name}: not ext4, ext2 or kernel-NAME")),
-    };
-    let mut options = MountOptions::default();
-    for word in parts {
-        match apply(OPTIONS, word, &mut options) {
-            Ok(WordEffect::Set) => {}
-            Ok(_) => return Err(format!("{name}: {word} is no option, or has no effect")),
-            Err(e) => return Err(format!("{name}: {e}")),
-        }
-    }
-    let own = Own::new(name, kind, options, Duration::ZERO).map_err(|e| e.to_string())?;
+    let own = Own::of_words(name, Duration::ZERO).map_err(|e| e.to_string())?;
     let own = if words.lying { own.on_a_lying_disk() } else { own };
     Ok((Box::new(own), 24))
 }

@@ -8,6 +8,7 @@
 //!   (CrashMonkey's bugs and ACE's workloads).
 //! * [`media`]: what disks break that do more than lose sectors. [`losses`]: whole devices that are
 //!   lost. [`shrink`]: the fewest operations and writes that still fail.
+//! * [`soak`]: long explorations as cases of a sweep, for a night or for many machines.
 //! * What calls cost: [`operations`] (names, attributes, small writes), [`durable`] (small calls
 //!   that are durable, beside the kernel's).
 //!
@@ -24,3 +25,4 @@ pub mod operations;
 pub mod points;
 pub mod shrink;
 pub mod small;
+pub mod soak;

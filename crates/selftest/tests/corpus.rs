@@ -78,7 +78,7 @@ fn what_was_not_promised_is_not_demanded() {
     let names = NUMBERS.map(|number| format!("seq-2/{number}"));
     let subject = own(OwnKind::Ext4, DataMode::Ordered);
     let mut found = 0;
-    for workload in ace::seq2(40).filter(|workload| names.contains(&workload.name)) {
+    for workload in ace::seq2(0, 40).filter(|workload| names.contains(&workload.name)) {
         let outcome = try_out(&subject, &workload, &Plan { seed: 1, ..plan(24) }).unwrap();
         assert_eq!(outcome.first, None, "{workload}");
         found += 1;
@@ -96,7 +96,7 @@ fn what_was_not_promised_is_not_demanded() {
 fn ace_finds_nothing() {
     let subject = own(OwnKind::Ext4, DataMode::Ordered);
     let (one, two) = (5usize.div_ceil(soak()), 9973usize.div_ceil(soak()));
-    for workload in ace::seq1().step_by(one).chain(ace::seq2(two)) {
+    for workload in ace::seq1().step_by(one).chain(ace::seq2(0, two)) {
         let outcome = try_out(&subject, &workload, &plan(8)).unwrap();
         assert_eq!(outcome.first, None, "{workload}");
     }

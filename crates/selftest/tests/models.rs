@@ -36,7 +36,7 @@ fn soaks() -> bool {
 fn workloads() -> Vec<Workload> {
     let (one, two) = if soaks() { EVERY_SOAKED } else { EVERY };
     let known = KNOWN.iter().filter(|known| known.name != LARGE).map(|known| known.workload());
-    known.chain(ace::seq1().step_by(one)).chain(ace::seq2(two)).collect()
+    known.chain(ace::seq1().step_by(one)).chain(ace::seq2(0, two)).collect()
 }
 
 /// What is there and the models do not allow.

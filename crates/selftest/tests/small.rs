@@ -20,8 +20,6 @@ use steadfast_selftest::small::quick::{BOUND, EXTERNAL, Family, Part, SECOND_WHO
 use steadfast_selftest::small::{Sequence, SequenceReport, SmallMachine, explore};
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
-const WHOLE: StateBound = StateBound::exhaustive(256, true, 16);
-
 /// The test of the tests: they can fail.
 #[test]
 fn small_a_lying_cache_is_found() {
@@ -57,17 +55,10 @@ fn print_new(name: &str) -> impl Fn(&SequenceReport) {
 fn explored(name: &str) {
     let part = Part::named(name).unwrap_or_else(|| panic!("{name}: no such part"));
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
-    let mut plan = Part::plan(if soak { 500 } else { 1000 });
-    let mut sequences = part.family.sequences();
-    if soak {
-        plan.bound = WHOLE;
-        if matches!(part.family, Family::Two | Family::Durable) {
-            sequences = Sequence::all(3);
-        }
-        if part.family == Family::Inline {
-            sequences = Sequence::inline(2);
-        }
-    }
+    let (plan, sequences) = match soak {
+        true => (Part::soak_plan(), part.soak_sequences()),
+        false => (Part::plan(1000), part.family.sequences()),
+    };
     let begun = Instant::now();
     let machine = part.machine().unwrap_or_else(|e| panic!("{name}: {e}"));
     let explored = explore(&machine, &sequences, &plan, &print_new(name))

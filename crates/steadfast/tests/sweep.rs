@@ -10,6 +10,8 @@ mod by_hand;
 mod cluster;
 #[path = "sweep/engines.rs"]
 mod engines;
+#[path = "sweep/recording.rs"]
+mod recording;
 
 use std::fs;
 use std::path::{Path, PathBuf};

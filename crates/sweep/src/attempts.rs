@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::result_lines::CaseRecord;
+use crate::result_lines::{Attempt, CaseRecord};
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{MergeFault, PlanFile, Result, SweepError};
 
@@ -89,13 +89,20 @@ struct FormerFile {
 /// the cases are run again.
 ///
 /// # Errors
-/// There is something of another plan or program, or a case with two results.
-pub(crate) fn former(plan: &PlanFile, folder: &Path, shard: u32) -> Result<FormerRun> {
+/// There is something of another plan or program, or of a machine with other tools, or a case with
+/// two results.
+pub(crate) fn former(
+    plan: &PlanFile,
+    folder: &Path,
+    (shard, own): (u32, &Attempt),
+) -> Result<FormerRun> {
     let files = of_shard(folder, shard)?;
     let mut candidates = Vec::new();
     for file in &files {
         match ResultReader::open(file, plan)? {
             Ok(reader) if reader.first.shard == shard => {
+                let same = MergeFault::other_tools((file, &reader.first), (folder, own));
+                same.map_err(|fault| SweepError::Folder(Box::new(fault)))?;
                 candidates.push(FormerFile { reader, good: FormerRun::default() });
             }
             Err(fault @ (MergeFault::OtherPlan { .. } | MergeFault::OtherProgram { .. })) => {
@@ -128,12 +135,9 @@ pub(crate) fn former(plan: &PlanFile, folder: &Path, shard: u32) -> Result<Forme
             match &first {
                 Some((other, other_line, other_end)) if !end.is_like(other_end) => {
                     let files = Box::new([(other.clone(), *other_line), (path, line)]);
-                    let (plan, case) = (plan.path().to_owned(), case.name);
-                    return Err(SweepError::Folder(Box::new(MergeFault::Unlike {
-                        plan,
-                        case,
-                        files,
-                    })));
+                    let (run, case) = (plan.run_command(), case.name);
+                    let unlike = MergeFault::Unlike { run, case, files };
+                    return Err(SweepError::Folder(Box::new(unlike)));
                 }
                 Some(_) => {}
                 None => first = Some((path, line, end)),

@@ -3,6 +3,11 @@
 //! Only the number is taken from there, never how many there are: `sbatch --array=3,5` says that
 //! its array has two tasks.
 
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use crate::SweepError;
+
 /// Environment variables that say which of many tasks this one is, and the number of their first.
 pub const SHARD_VARIABLES: [(&str, u32); 6] = [
     ("SLURM_ARRAY_TASK_ID", 0),
@@ -26,6 +31,18 @@ pub struct ChosenShard {
     pub said_by: String,
     /// A file to be made, for whoever wants to know that shards are known here.
     pub status_file: Option<String>,
+}
+
+impl ChosenShard {
+    /// Makes the [file](Self::status_file) that somebody wants to see.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn touch_status_file(&self) -> Result<(), SweepError> {
+        let Some(file) = self.status_file.as_deref().map(Path::new) else { return Ok(()) };
+        let touched = OpenOptions::new().create(true).append(true).open(file);
+        touched.map(drop).map_err(|e| SweepError::io(file, e))
+    }
 }
 
 /// Why no shard could be chosen.

@@ -52,8 +52,8 @@ pub(crate) fn only(
                 Some((other, other_line, like)) if end.case == like.case && !end.is_like(like) => {
                     let of = |at: usize, line| (all[at].reader.path().to_owned(), line);
                     let files = Box::new([of(*other, *other_line), of(at, line)]);
-                    let (plan, case) = (plan.path().to_owned(), end.case);
-                    return Ok(Err(MergeFault::Unlike { plan, case, files }));
+                    let (run, case) = (plan.run_command(), end.case);
+                    return Ok(Err(MergeFault::Unlike { run, case, files }));
                 }
                 Some(_) => {}
                 None => first = Some((at, line, end)),

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::MergeFault;
 use crate::lines::LINE_MAX;
+use crate::{MergeFault, PlanProgram};
 
 /// What a function of a sweep gives, or why it does not.
 pub type Result<T, E = SweepError> = std::result::Result<T, E>;
@@ -45,6 +45,33 @@ pub enum SweepError {
         /// What is wrong.
         what: String,
     },
+    /// Another build than the plan's.
+    #[error(
+        "{}: it was made by program {:.16} (version {}), this one is {:.16} (version {}): another \
+         build may give other results; use that one on all machines, or make the plan again",
+        plan.display(), both[0].sha256, both[0].version, both[1].sha256, both[1].version
+    )]
+    OtherProgram {
+        /// The plan's file.
+        plan: PathBuf,
+        /// The plan's, and this one.
+        both: Box<[PlanProgram; 2]>,
+    },
+    /// A file that cases read is another one here.
+    #[error(
+        "{}: its SHA-256 is {found:.16}, {} was made with {wanted:.16}: put that file there, or \
+         make the plan again", input.display(), plan.display()
+    )]
+    OtherInput {
+        /// The file.
+        input: PathBuf,
+        /// The plan's.
+        plan: PathBuf,
+        /// What it is here.
+        found: String,
+        /// What it was.
+        wanted: String,
+    },
     /// No such shard or case.
     #[error("{0}")]
     NoSuch(String),
@@ -70,6 +97,18 @@ fn listed(faults: &[MergeFault]) -> String {
 }
 
 impl SweepError {
+    /// Whether results are refused: a problem that was found. What cannot be read, planned or named
+    /// is the caller's.
+    pub fn is_problem(&self) -> bool {
+        matches!(
+            self,
+            SweepError::Refused(_)
+                | SweepError::Folder(_)
+                | SweepError::Taking { .. }
+                | SweepError::Writing(_)
+        )
+    }
+
     pub(crate) fn io(path: &Path, source: io::Error) -> SweepError {
         SweepError::Io { path: path.into(), source }
     }

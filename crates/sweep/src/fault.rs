@@ -2,17 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Tools;
+use crate::result_lines::Attempt;
+
 /// What is wrong with results, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeFault {
     /// Nobody has run it, or its file was not named.
     #[error(
-        "shard {shard} of {shards} is missing ({cases} cases): name its file, or run it: steadfast \
-         sweep run --plan {} --shard {shard}", plan.display()
+        "shard {shard} of {shards} is missing ({cases} cases): name its file, or run it: {run} \
+         --shard {shard}"
     )]
     Missing {
-        /// The plan's file.
-        plan: PathBuf,
+        /// The command that runs a part of the plan.
+        run: String,
         /// The shard.
         shard: u32,
         /// How many shards there are.
@@ -34,14 +37,14 @@ pub enum MergeFault {
     /// It ended before its last case, or was cut off.
     #[error(
         "{}: shard {shard} did not end, or its file was cut off: {done} of {cases} cases are \
-         there, and no manifest; resume it: steadfast sweep run --plan {} --shard {shard} -o {}",
-        file.display(), plan.display(), folder(file)
+         there, and no manifest; resume it: {run} --shard {shard} -o {}",
+        file.display(), folder(file)
     )]
     CutOff {
         /// The file.
         file: PathBuf,
-        /// The plan's.
-        plan: PathBuf,
+        /// The command that runs a part of the plan.
+        run: String,
         /// The shard.
         shard: u32,
         /// Whole lines.
@@ -75,6 +78,22 @@ pub enum MergeFault {
         /// The plan's.
         wanted: String,
     },
+    /// Another machine has other programs that results depend on.
+    #[error(
+        "{}: {} has {}, and {} has {} ({}): what depends on it is not alike; install the same on \
+         all machines, remove one of the files and run its shard again",
+        file.display(), hosts[0], tools[0], hosts[1], tools[1], other.display()
+    )]
+    OtherTools {
+        /// The file.
+        file: PathBuf,
+        /// The one that it is unlike; or the same, of which another machine has run a part.
+        other: PathBuf,
+        /// Who has run them.
+        hosts: Box<[String; 2]>,
+        /// What they have, in words.
+        tools: Box<[String; 2]>,
+    },
     /// A line is not as it was written.
     #[error("{}, line {line}: {what}; remove the file and run its shard again", file.display())]
     Altered {
@@ -104,12 +123,12 @@ pub enum MergeFault {
     #[error(
         "DETERMINISM BUG: case '{case}' has two results: {}, line {}, and {}, line {}: both are of \
          the same program and the same plan. To see it, run this several times, on both machines: \
-         steadfast sweep run --plan {} --case '{case}'",
-        files[0].0.display(), files[0].1, files[1].0.display(), files[1].1, plan.display()
+         {run} --case '{case}'",
+        files[0].0.display(), files[0].1, files[1].0.display(), files[1].1
     )]
     Unlike {
-        /// The plan's file.
-        plan: PathBuf,
+        /// The command that runs a part of the plan.
+        run: String,
         /// The case's name.
         case: String,
         /// Both, with the line.
@@ -124,6 +143,26 @@ fn folder(file: &Path) -> String {
 }
 
 impl MergeFault {
+    /// Unless both have run with the same tools.
+    pub(crate) fn other_tools(
+        (file, attempt): (&Path, &Attempt),
+        (other, like): (&Path, &Attempt),
+    ) -> Result<(), MergeFault> {
+        let (own, others) = (&attempt.tools, &like.tools);
+        let differs = |tool: &&String| own.get(*tool) != others.get(*tool);
+        let Some(tool) = own.keys().chain(others.keys()).find(differs) else { return Ok(()) };
+        let words = |tools: &Tools| match tools.get(tool) {
+            Some(version) => format!("{tool} ({version})"),
+            None => format!("no {tool}"),
+        };
+        Err(MergeFault::OtherTools {
+            file: file.into(),
+            other: other.into(),
+            hosts: Box::new([attempt.host.clone(), like.host.clone()]),
+            tools: Box::new([words(own), words(others)]),
+        })
+    }
+
     pub(crate) fn altered(file: &Path, line: u64, what: impl Into<String>) -> MergeFault {
         MergeFault::Altered { file: file.into(), line, what: what.into() }
     }

@@ -33,6 +33,7 @@ mod lines;
 mod merge;
 mod plan;
 mod plan_writer;
+mod program;
 mod progress;
 mod result_lines;
 mod result_reader;
@@ -46,8 +47,8 @@ pub use fault::MergeFault;
 pub use merge::{MergeTotals, merge};
 pub use plan::{PlanFile, PlanHead, PlanInput, PlanProgram, PlannedCase, SweepCase};
 pub use plan_writer::{CaseCosts, PlanTotals, write_plan};
-pub use progress::{SweepCounts, SweepProgress};
-pub use result_lines::CaseOutcome;
+pub use progress::{EndedCase, SweepCounts, SweepProgress};
+pub use result_lines::{CaseOutcome, Tools};
 pub use result_reader::costs;
 pub use shard_run::{ShardEnd, ShardRun};
 

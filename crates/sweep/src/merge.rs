@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use crate::plan::PlannedCase;
-use crate::result_lines::CaseOutcome;
+use crate::result_lines::{Attempt, CaseOutcome};
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{MergeFault, PlanFile, Result, SweepCase, SweepError, attempts, compare};
 
@@ -85,7 +85,7 @@ fn cut_off(plan: &PlanFile, reader: &ResultReader) -> MergeFault {
     let shard = reader.first.shard;
     MergeFault::CutOff {
         file: reader.path().to_owned(),
-        plan: plan.path().to_owned(),
+        run: plan.run_command(),
         shard,
         done: reader.done,
         cases: plan.cases_of(shard),
@@ -96,20 +96,28 @@ fn cut_off(plan: &PlanFile, reader: &ResultReader) -> MergeFault {
 fn opened(plan: &PlanFile, files: &[PathBuf]) -> Result<HashMap<u32, ResultReader>> {
     let mut faults = Vec::new();
     let mut by_shard: BTreeMap<u32, Vec<PathBuf>> = BTreeMap::new();
+    let mut like: Option<(PathBuf, Attempt)> = None;
     for file in attempts::expanded(files)? {
-        match ResultReader::open(&file, plan)? {
-            Ok(reader) => by_shard.entry(reader.first.shard).or_default().push(file),
-            Err(fault) => faults.push(fault),
-        }
+        let reader = match ResultReader::open(&file, plan)? {
+            Ok(reader) => reader,
+            Err(fault) => {
+                faults.push(fault);
+                continue;
+            }
+        };
+        let (other, attempt) = like.get_or_insert_with(|| (file.clone(), reader.first.clone()));
+        let same = MergeFault::other_tools((&file, &reader.first), (other, attempt));
+        faults.extend(same.err());
+        by_shard.entry(reader.first.shard).or_default().push(file);
     }
     let mut readers = HashMap::new();
     for shard in 0..plan.shards() {
         let files = by_shard.remove(&shard).unwrap_or_default();
         let file = match &files[..] {
             [] => {
-                let plan_file = plan.path().to_owned();
                 let (shards, cases) = (plan.shards(), plan.cases_of(shard));
-                faults.push(MergeFault::Missing { plan: plan_file, shard, shards, cases });
+                let run = plan.run_command();
+                faults.push(MergeFault::Missing { run, shard, shards, cases });
                 continue;
             }
             [one] => Ok(one.clone()),

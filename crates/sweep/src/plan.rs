@@ -24,6 +24,8 @@ use crate::{Result, SweepError};
 
 pub(crate) const FORMAT: &str = "steadfast-sweep-plan";
 pub(crate) const VERSION: u32 = 1;
+/// What runs, if nothing else is said.
+const COMMAND: &str = "steadfast sweep";
 /// What the lines of the file begin and end with.
 pub(crate) const HEAD: (&str, &str) = ("{\"head\":", ",\"cases\":[");
 pub(crate) const END: (&str, &str) = ("],\"end\":", "}");
@@ -82,6 +84,8 @@ pub struct PlanHead {
     pub shards: u32,
     /// The program that runs them.
     pub program: PlanProgram,
+    /// As people call it: messages say what to run.
+    pub command: String,
     /// The files that they read.
     pub inputs: Vec<PlanInput>,
     /// What the kind needs to know for all of them.
@@ -89,7 +93,7 @@ pub struct PlanHead {
 }
 
 impl PlanHead {
-    /// Without inputs and settings.
+    /// Without inputs and settings, of `steadfast sweep`.
     pub fn new(kind: &str, program: PlanProgram, shards: u32) -> PlanHead {
         PlanHead {
             format: FORMAT.into(),
@@ -97,6 +101,7 @@ impl PlanHead {
             kind: kind.into(),
             shards,
             program,
+            command: COMMAND.into(),
             inputs: Vec::new(),
             settings: Value::Null,
         }
@@ -166,6 +171,11 @@ impl PlanFile {
         &self.fingerprint
     }
 
+    /// The command that runs a part of it.
+    pub(crate) fn run_command(&self) -> String {
+        format!("{} run --plan {}", self.head.command, self.path.display())
+    }
+
     /// How many shards there are.
     pub fn shards(&self) -> u32 {
         self.head.shards
@@ -194,6 +204,18 @@ impl PlanFile {
         }
         let plan = self.path.display();
         Err(SweepError::NoSuch(format!("{plan}: there is no case '{name}' in it")))
+    }
+
+    /// Gives all cases, in the order of the plan.
+    ///
+    /// # Errors
+    /// The plan cannot be read.
+    pub fn each(&self, take: &mut dyn FnMut(PlannedCase)) -> Result<()> {
+        let mut cases = self.planned()?;
+        while let Some(planned) = cases.read()? {
+            take(planned);
+        }
+        Ok(())
     }
 
     /// All cases, once more from the file.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::lines::LineReader;
 use crate::result_lines::ResultLine;
-use crate::{PlanFile, Result, attempts};
+use crate::{CaseOutcome, PlanFile, Result, attempts};
 
 /// Counts what is in the files of a sweep. Each look reads what is new.
 pub struct SweepProgress<'p> {
@@ -50,6 +50,19 @@ pub struct SweepCounts {
     pub seconds_left: Option<f64>,
 }
 
+/// A case that has ended, in results that need not be whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndedCase {
+    /// Its name.
+    pub case: String,
+    /// What came of it.
+    pub outcome: CaseOutcome,
+    /// What it took.
+    pub seconds: f64,
+    /// When it ended: milliseconds since 1970.
+    pub at_ms: u64,
+}
+
 impl<'p> SweepProgress<'p> {
     /// Of a plan, whose results are in a folder.
     pub fn new(plan: &'p PlanFile, folder: &Path) -> SweepProgress<'p> {
@@ -79,26 +92,54 @@ impl<'p> SweepProgress<'p> {
         Ok(self.sum())
     }
 
-    fn sum(&self) -> SweepCounts {
-        // Of several files of a shard the one that is farthest.
-        let mut of_shard: BTreeMap<u32, &FileTail> = BTreeMap::new();
-        for tail in self.files.values() {
+    /// Of several files of a shard the one that is farthest.
+    fn farthest(&self) -> BTreeMap<u32, (&Path, &FileTail)> {
+        let mut of_shard: BTreeMap<u32, (&Path, &FileTail)> = BTreeMap::new();
+        for (file, tail) in &self.files {
             let Some(shard) = tail.shard else { continue };
-            let best = of_shard.entry(shard).or_insert(tail);
-            if (tail.is_whole, tail.done) > (best.is_whole, best.done) {
-                *best = tail;
+            let best = of_shard.entry(shard).or_insert((file, tail));
+            if (tail.is_whole, tail.done) > (best.1.is_whole, best.1.done) {
+                *best = (file, tail);
             }
         }
-        let sum = |of: fn(&FileTail) -> u64| of_shard.values().map(|tail| of(tail)).sum::<u64>();
+        of_shard
+    }
+
+    /// Reads what is new, and gives what came of each case that has ended, in no order.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn ended(&mut self, take: &mut dyn FnMut(EndedCase)) -> Result<SweepCounts> {
+        let counts = self.look()?;
+        for (file, _) in self.farthest().into_values() {
+            let mut lines = match LineReader::open(file) {
+                Ok(lines) => lines,
+                Err(_) if !file.exists() => continue,
+                Err(e) => return Err(e),
+            };
+            while let Some(line) = lines.read()? {
+                let line = ResultLine::read(self.plan.fingerprint(), line);
+                let Ok(ResultLine::Case(end)) = line else { continue };
+                let (case, seconds, at_ms) = (end.case.clone(), end.seconds, end.at_ms);
+                take(EndedCase { case, outcome: end.outcome(), seconds, at_ms });
+            }
+        }
+        Ok(counts)
+    }
+
+    fn sum(&self) -> SweepCounts {
+        let of_shard = self.farthest();
+        let of_shard: Vec<&FileTail> = of_shard.into_values().map(|(_, tail)| tail).collect();
+        let sum = |of: fn(&FileTail) -> u64| of_shard.iter().map(|tail| of(tail)).sum::<u64>();
         let (done, own) = (sum(|tail| tail.done), sum(|tail| tail.own));
-        let begun = of_shard.values().filter(|t| t.own > 0).map(|tail| tail.begun_ms).min();
-        let last = of_shard.values().filter(|t| t.own > 0).map(|tail| tail.last_ms).max();
+        let begun = of_shard.iter().filter(|t| t.own > 0).map(|tail| tail.begun_ms).min();
+        let last = of_shard.iter().filter(|t| t.own > 0).map(|tail| tail.last_ms).max();
         let ms = begun.zip(last).and_then(|(begun, last)| last.checked_sub(begun));
         let rate = ms.filter(|ms| *ms > 0).map(|ms| own as f64 * 1e3 / ms as f64);
         let cases = self.plan.cases();
         let count = |of: fn(&FileTail) -> bool| {
             // OK to cast: there are no more than shards.
-            of_shard.values().filter(|tail| of(tail)).count() as u32
+            of_shard.iter().filter(|tail| of(tail)).count() as u32
         };
         SweepCounts {
             done,
@@ -130,5 +171,20 @@ impl FileTail {
             Some(ResultLine::Manifest(_)) => self.is_whole = true,
             None => {}
         }
+    }
+}
+
+impl std::fmt::Display for SweepCounts {
+    /// In a line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let SweepCounts { done, failed, cases, shards_done, shards_begun, shards, .. } = self;
+        write!(f, "{done} of {cases} cases ({failed} failed)")?;
+        if let Some(rate) = self.per_second {
+            write!(f, ", {rate:.2}/s")?;
+        }
+        if let Some(left) = self.seconds_left.filter(|_| done < cases) {
+            write!(f, ", about {left:.0} s left")?;
+        }
+        write!(f, "; of {shards} shards {shards_done} whole, {shards_begun} begun")
     }
 }

@@ -4,6 +4,8 @@
 //! lines of the attempts before, and its own attempt after them. Each line ends with a sum over the
 //! plan's fingerprint and the line up to it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,10 +13,14 @@ use crate::digest::line_sum;
 use crate::lines::ascii;
 
 pub(crate) const FORMAT: &str = "steadfast-sweep-results";
-pub(crate) const VERSION: u32 = 1;
+/// 2: attempts say which tools there are.
+pub(crate) const VERSION: u32 = 2;
 
 /// What stands around the sum at the end of a line.
 const SUM: (&str, &str) = (",\"sum\":\"", "\"}");
+
+/// Programs of a machine that results depend on, and their versions; what it lacks is not there.
+pub type Tools = BTreeMap<String, String>;
 
 /// What came of a case.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +41,8 @@ pub(crate) struct Attempt {
     pub program: String,
     pub shard: u32,
     pub host: String,
+    /// What of this machine results depend on.
+    pub tools: Tools,
     pub pid: u32,
     /// Milliseconds since 1970.
     pub at_ms: u64,

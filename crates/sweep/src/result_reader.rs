@@ -138,6 +138,10 @@ impl ResultReader {
                     if !same {
                         return wrong("this attempt is of another plan, program or shard");
                     }
+                    let (file, first) = (&*self.path, &self.first);
+                    if let Err(fault) = MergeFault::other_tools((file, &attempt), (file, first)) {
+                        return Ok(Err(fault));
+                    }
                     self.hosts.insert(attempt.host);
                     None
                 }

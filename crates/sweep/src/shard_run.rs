@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::digest::hex;
 use crate::lines::LINE_MAX;
 use crate::result_lines::{
-    Attempt, CaseOutcome, CaseRecord, FORMAT, Manifest, ResultLine, VERSION,
+    Attempt, CaseOutcome, CaseRecord, FORMAT, Manifest, ResultLine, Tools, VERSION,
 };
 use crate::result_reader::{ResultItem, ResultReader};
 use crate::{PlanFile, Result, SweepCase, SweepError, attempts};
@@ -21,6 +21,8 @@ pub struct ShardRun<'p> {
     shard: u32,
     folder: PathBuf,
     host: String,
+    stop: Box<dyn Fn() -> bool + 'p>,
+    tools: Tools,
 }
 
 /// What came of it.
@@ -32,20 +34,38 @@ pub struct ShardEnd {
     pub cases: u64,
     /// How many of them were there from a former run.
     pub resumed: u64,
-    /// How many of all could not be computed.
+    /// How many of those that have ended could not be computed.
     pub failed: u64,
+    /// All have ended. If not, the run was stopped, and the next one goes on.
+    pub is_whole: bool,
 }
+
+/// What Slurm calls this node: for whoever looks for it.
+const NODE: &str = "SLURMD_NODENAME";
 
 impl<'p> ShardRun<'p> {
     /// A shard of a plan, whose results go to a folder that is there.
     pub fn new(plan: &'p PlanFile, shard: u32, folder: &Path) -> ShardRun<'p> {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        ShardRun { plan, shard, folder: folder.into(), host }
+        let node = std::env::var(NODE).ok().filter(|node| !node.is_empty());
+        let own = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = node.unwrap_or_else(own);
+        let (folder, tools, stop) = (folder.into(), Tools::new(), Box::new(|| false));
+        ShardRun { plan, shard, folder, host, stop, tools }
     }
 
-    /// Under another name of this machine: as the engine calls it.
+    /// Under another name of this machine.
     pub fn on_host(self, host: &str) -> ShardRun<'p> {
         ShardRun { host: host.into(), ..self }
+    }
+
+    /// Begins no other case once this is so.
+    pub fn until(self, stop: impl Fn() -> bool + 'p) -> ShardRun<'p> {
+        ShardRun { stop: Box::new(stop), ..self }
+    }
+
+    /// With these programs, which results depend on: all machines must have the same.
+    pub fn with_tools(self, tools: Tools) -> ShardRun<'p> {
+        ShardRun { tools, ..self }
     }
 
     /// Runs the cases that no former run has ended. A shard that is whole is left as it is.
@@ -62,15 +82,16 @@ impl<'p> ShardRun<'p> {
         let whole = attempts::whole(&self.folder, shard);
         let end = |resumed, failed| {
             let cases = plan.cases_of(shard);
-            ShardEnd { file: whole.clone(), cases, resumed, failed }
+            ShardEnd { file: whole.clone(), cases, resumed, failed, is_whole: true }
         };
         if let Some(failed) = self.failed_of_whole(&whole)? {
             return Ok(end(plan.cases_of(shard), failed));
         }
-        let former = attempts::former(plan, &self.folder, shard)?;
+        let attempt = self.attempt();
+        let former = attempts::former(plan, &self.folder, (shard, &attempt))?;
         let mut writer = self.writer()?;
         writer.resume(&former)?;
-        writer.line(&ResultLine::Attempt(self.attempt()))?;
+        writer.line(&ResultLine::Attempt(attempt))?;
         let (mut failed, mut seconds) = (former.failed, former.seconds);
         let mut cases = plan.planned_of(shard)?;
         let mut number = 0;
@@ -78,6 +99,10 @@ impl<'p> ShardRun<'p> {
             number += 1;
             if number <= former.cases {
                 continue;
+            }
+            if (self.stop)() {
+                let stopped = end(former.cases, failed);
+                return Ok(ShardEnd { file: writer.path, is_whole: false, ..stopped });
             }
             let begun = Instant::now();
             let (result, why) = match run(&case) {
@@ -132,6 +157,7 @@ impl<'p> ShardRun<'p> {
             program: self.plan.head().program.sha256.clone(),
             shard: self.shard,
             host: self.host.clone(),
+            tools: self.tools.clone(),
             pid: std::process::id(),
             at_ms: now_ms(),
         }
@@ -151,9 +177,15 @@ impl<'p> ShardRun<'p> {
     }
 
     fn writer(&self) -> Result<PartWriter> {
-        let (pid, at) = (std::process::id(), now_ms());
-        let path = attempts::part(&self.folder, self.shard, &self.host, pid, at);
-        let file = File::create_new(&path).map_err(|e| SweepError::io(&path, e))?;
+        let (pid, mut at) = (std::process::id(), now_ms());
+        let (path, file) = loop {
+            let path = attempts::part(&self.folder, self.shard, &self.host, pid, at);
+            match File::create_new(&path) {
+                // This process has begun two attempts within a millisecond.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => at += 1,
+                made => break (path.clone(), made.map_err(|e| SweepError::io(&path, e))?),
+            }
+        };
         Ok(PartWriter { path, file, digest: Sha256::new(), plan: self.plan.fingerprint().into() })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::explore::{ModelExploration, ModelFinding};
 use super::model::{Model, StepOrder, StepSet};
 use super::states::Instant;
@@ -15,7 +17,7 @@ use crate::tree::shown;
 const JUDGEMENTS: u32 = 300;
 
 /// A sync that the program lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingSync {
     /// fsync of what.
     pub of: SyncScope,
@@ -35,7 +37,7 @@ impl MissingSync {
 }
 
 /// What else would help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// Several calls are one change, and nothing says after a cut between them which are done.
     Together,
@@ -59,7 +61,7 @@ impl Change {
 }
 
 /// Why a state is wrong.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Explanation {
     /// Calls whose effect is lost: without these losses nothing would be wrong.
     pub lost: Vec<usize>,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::record::Moment;
 
 use super::model::{Model, StepOrder, StepSet};
@@ -42,8 +43,8 @@ pub struct ModelFinding {
     pub survivors: Survivors,
 }
 
-/// What came of it.
-#[derive(Debug, Clone, Default)]
+/// What came of it; written down without its findings.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ModelReport {
     /// Instants at which the power was cut.
     pub cuts: u64,
@@ -56,6 +57,7 @@ pub struct ModelReport {
     /// Sets that were wrong.
     pub bad_states: u64,
     /// Of these, one for each tree, in the order of the states.
+    #[serde(skip)]
     pub findings: Vec<ModelFinding>,
     /// What could not be judged, with the reason.
     pub unmeasured: BTreeSet<String>,

@@ -12,6 +12,7 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
 use strum::IntoEnumIterator;
 
 use super::steps::{Effect, PAGE, Place, Step, Steps, Sync, SyncScope};
@@ -26,6 +27,8 @@ use super::steps::{Effect, PAGE, Place, Step, Steps, Sync, SyncScope};
     PartialOrd,
     Ord,
     Hash,
+    Serialize,
+    Deserialize,
     strum::EnumString,
     strum::IntoStaticStr,
     strum::EnumIter,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use steadfast_vfs::{Attr, FileType};
 
 use super::world::{ROOT, World, attr};
@@ -191,7 +192,7 @@ pub struct Step {
 }
 
 /// What a call that makes something durable is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SyncScope {
     /// Contents and attributes of a file.
     File(u64),

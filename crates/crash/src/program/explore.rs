@@ -1,8 +1,13 @@
 //! All cuts of a run: recovered, judged, counted.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod divided;
+mod progress;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 
@@ -20,21 +25,20 @@ use crate::states::{State, States};
 use crate::tree::KnownTree;
 
 pub use super::passes::NotExplored;
+pub use divided::{DividedExploration, ExplorationSum};
+pub use progress::InstantsReport;
 
-/// Findings kept in words; the counts go on.
-const FINDINGS_KEPT: usize = 1000;
-/// Reasons of what is not measured that are kept.
-const REASONS_KEPT: usize = 100;
+use progress::{ExploreProgress, TreeKey};
 
 /// What is wrong with a state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wrong {
     /// The mount was refused, or nothing could be read.
     Refused(String),
     /// The structure check of the recovered file system.
     Damage(String),
     /// The second opinion on it, or on what it left: whose, and what it is.
-    SecondOpinion(&'static str, String),
+    SecondOpinion(Cow<'static, str>, String),
     /// The user's judge: its verdict, and all its output.
     Judge(String, String),
     /// What the file system had promised is not there.
@@ -50,13 +54,19 @@ impl Wrong {
         match self {
             Wrong::Refused(why) => first(why),
             Wrong::Damage(what) => format!("damage: {}", first(what)),
-            Wrong::SecondOpinion(who, what) => {
-                let lines = what.split_whitespace().collect::<Vec<_>>().join(" ");
-                format!("{who}: {}", lines.chars().take(200).collect::<String>())
-            }
+            Wrong::SecondOpinion(who, what) => format!("{who}: {}", in_short(what)),
             Wrong::Judge(verdict, _) => verdict.clone(),
             Wrong::Promise(broken) => format!("a promise is broken: {}", broken.what),
             Wrong::Unasked(broken) => broken.what.clone(),
+        }
+    }
+
+    /// Leaves of what a judge or another opinion has printed no more than is said in one line.
+    fn shorten(&mut self) {
+        match self {
+            Wrong::Judge(_, output) => output.clear(),
+            Wrong::SecondOpinion(_, said) => *said = in_short(said),
+            _ => {}
         }
     }
 
@@ -68,6 +78,12 @@ impl Wrong {
             _ => without_numbers(&self.what()),
         }
     }
+}
+
+/// What another opinion says, in one line.
+fn in_short(said: &str) -> String {
+    let lines = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    lines.chars().take(200).collect()
 }
 
 /// What is said of a tree.
@@ -136,58 +152,6 @@ pub struct Exploration<'a> {
     pub workers: usize,
 }
 
-/// Where the finding is, for later states with the same tree.
-type Verdicts = HashMap<(u128, u64), Option<usize>>;
-
-#[derive(Default)]
-struct ExploreProgress {
-    outcome: ExplorationReport,
-    trees: HashMap<u128, ()>,
-    verdicts: Verdicts,
-}
-
-impl ExploreProgress {
-    /// Counts a state; how many there are with it.
-    fn count(&mut self, state: &State, found: Result<JudgedTree>) -> u64 {
-        let State { number, cut, .. } = *state;
-        self.outcome.states += 1;
-        match found {
-            Ok(JudgedTree::Fresh(key, Verdict { wrong, unmeasured, second_opinions })) => {
-                self.outcome.second_opinions += second_opinions;
-                let reasons = &mut self.outcome.unmeasured;
-                let room = REASONS_KEPT.saturating_sub(reasons.len());
-                reasons.extend(unmeasured.into_iter().take(room));
-                let outcome = &mut self.outcome;
-                let place = (!wrong.is_empty()).then(|| {
-                    outcome.bad_states += 1;
-                    outcome.findings.push(WrongState { state: number, cut, wrong, states: 1 });
-                    outcome.findings.len() - 1
-                });
-                let place = place.filter(|place| *place < FINDINGS_KEPT);
-                self.outcome.findings.truncate(FINDINGS_KEPT);
-                if let Some(key) = key {
-                    self.trees.insert(key.0, ());
-                    self.verdicts.insert(key, place);
-                }
-            }
-            Ok(JudgedTree::Known(place, second_opinions)) => {
-                self.outcome.second_opinions += second_opinions;
-                if let Some(place) = place {
-                    self.outcome.bad_states += 1;
-                    // OK to index: places are of findings that were kept.
-                    let finding = &mut self.outcome.findings[place];
-                    finding.states += 1;
-                    if number < finding.state {
-                        (finding.state, finding.cut) = (number, cut);
-                    }
-                }
-            }
-            Err(trouble) => self.outcome.troubles.push(trouble.to_string()),
-        }
-        self.outcome.states
-    }
-}
-
 impl<'a> Exploration<'a> {
     /// The states, in order.
     pub fn cuts(&self) -> States<'a> {
@@ -241,27 +205,28 @@ impl<'a> Exploration<'a> {
         order: &[Pass],
         progress: &(dyn Fn(u64, u64, u64) -> bool + Sync),
     ) -> Result<ExplorationReport> {
-        let base = self.base();
-        let base =
-            base.map_err(|e| CrashError::Run(format!("the file system before the run: {e}")))?;
-        let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, base.clone()));
-        let known = known_tree(self.system, self.run.bases.clone());
-        let judging = Judging { base, rules, others: OtherJudges::of(&self.plan), known };
+        let judging = self.judging()?;
         let shared = Mutex::new(ExploreProgress::default());
         let walked = passes::walk(order, self.workers, &|| self.cuts(), &|step| match step {
             passes::Step::Judge(state, cuts, all) => {
                 let done = self.one(state, &judging, &shared);
                 progress(cuts, all, done)
             }
-            passes::Step::Skip(cuts, all) => progress(cuts, all, lock(&shared).outcome.states),
+            passes::Step::Skip(cuts, all) => progress(cuts, all, lock(&shared).states()),
         });
-        let ExploreProgress { mut outcome, trees, verdicts } =
-            shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-        outcome.trees = trees.len() as u64;
-        outcome.judged = verdicts.len() as u64;
-        outcome.findings.sort_by_key(|finding| finding.state);
+        let shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut outcome = shared.report();
         (outcome.cuts, outcome.not_explored) = (walked.cuts, walked.left);
         Ok(outcome)
+    }
+
+    fn judging(&self) -> Result<Judging> {
+        let base = self.base();
+        let base =
+            base.map_err(|e| CrashError::Run(format!("the file system before the run: {e}")))?;
+        let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, base.clone()));
+        let known = known_tree(self.system, self.run.bases.clone());
+        Ok(Judging { base, rules, others: OtherJudges::of(&self.plan), known })
     }
 
     /// One state, and the second cuts that it is asked for; how many are done with it.
@@ -324,7 +289,7 @@ impl<'a> Exploration<'a> {
         for (who, opinion) in [("e2fsck", found.e2fsck), ("the kernel", by_kernel)] {
             second_opinions += u64::from(opinion.is_some());
             match opinion {
-                Some(Opinion::Damaged(what)) => wrong.push(Wrong::SecondOpinion(who, what)),
+                Some(Opinion::Damaged(what)) => wrong.push(Wrong::SecondOpinion(who.into(), what)),
                 // What was found already is not lost for it.
                 Some(Opinion::NotGiven(why)) if wrong.is_empty() => {
                     return Err(CrashError::Host(why));
@@ -333,10 +298,8 @@ impl<'a> Exploration<'a> {
             }
         }
         let key = (tree.digest(), age(self.run, self.by_lines, state.cut.tick));
-        if wrong.is_empty()
-            && let Some(known) = shared.and_then(|s| lock(s).verdicts.get(&key).copied())
-        {
-            return Ok(JudgedTree::Known(known, second_opinions));
+        if wrong.is_empty() && shared.is_some_and(|shared| lock(shared).knows(key)) {
+            return Ok(JudgedTree::Known(key, second_opinions));
         }
         let structure = wrong.is_empty();
         let mut verdict = self.verdict(&tree, contents.as_deref(), &judging.base, state.cut)?;
@@ -458,9 +421,9 @@ impl Judging {
 }
 
 enum JudgedTree {
-    Fresh(Option<(u128, u64)>, Verdict),
-    /// Where the finding is, and how many other opinions were asked.
-    Known(Option<usize>, u64),
+    Fresh(Option<TreeKey>, Verdict),
+    /// It was judged before; how many other opinions were asked.
+    Known(TreeKey, u64),
 }
 
 impl JudgedTree {

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 use steadfast_statistics::{Percentile, nearest_rank};
@@ -20,7 +21,7 @@ use crate::states::{Choice, StateBound};
 use crate::tree::{Contents, Node, Tree};
 
 /// What one cut takes at the worst.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutExposure {
     /// Bytes of the calls that are missing.
     pub bytes: u64,
@@ -193,7 +194,7 @@ impl<'r> ExposureAccount<'r> {
 }
 
 /// What the cuts take, the figures one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExposureSummary {
     /// Of how many cuts.
     pub n: u64,

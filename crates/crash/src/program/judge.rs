@@ -196,6 +196,12 @@ impl Command {
                 .filter(|wanted| output != wanted.trim())
                 .map(|wanted| format!("was to print {:?}", wanted.trim())),
         };
+        // The folder is gone by the time that somebody reads it, and has another name each time.
+        let named = [(&printed, "$STEADFAST_PRINTED"), (&in_tree, "$STEADFAST_TREE")];
+        let output = named.iter().fold(output, |output, (path, name)| match path.to_str() {
+            Some(path) => output.replace(path, name),
+            None => output,
+        });
         Ok((Judgement { bad, output }, ended.map_or(Duration::ZERO, |end| end.used)))
     }
 }

@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::states::{State, States};
 
 /// Of so many instants one is among those of the first passes.
@@ -47,7 +49,7 @@ impl Pass {
 }
 
 /// What was left when an exploration was not to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotExplored {
     /// Instants of which no state was judged.
     pub instants: u64,

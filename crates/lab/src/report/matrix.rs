@@ -113,7 +113,7 @@ fn graph(results: &Results, test: &str, variants: &[&VariantInfo]) -> Option<Dra
 }
 
 /// The least and the most of figures above zero.
-fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+pub(super) fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.filter(|v| *v > 0.0 && v.is_finite()).fold(None, |span, v| {
         let (least, most) = span.unwrap_or((v, v));
         Some((v.min(least), v.max(most)))
@@ -121,7 +121,7 @@ fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 /// Which of the colours a figure has: by its logarithm, as speeds differ by their ratio.
-fn heat(value: f64, span: Option<(f64, f64)>) -> usize {
+pub(super) fn heat(value: f64, span: Option<(f64, f64)>) -> usize {
     let Some((least, most)) = span.filter(|(least, most)| least < most) else { return 0 };
     let share = (value.max(least) / least).ln() / (most / least).ln();
     // OK to cast: from 0 to 1, but for the very last.

@@ -13,6 +13,7 @@
 //! ages      how old it was, over the run        lines
 //! waiting   the request scheduler's queue       lines
 //! progress  calls that had returned, over time  lines
+//! sweep     the cases of a sweep                squares, on a page of their own
 //!
 //! plot      one chart: scales, and marks where they put them
 //! labels    of points, so that none covers another
@@ -33,6 +34,7 @@ mod sentences;
 mod speed;
 mod style;
 pub(crate) mod svg;
+pub mod sweep;
 mod tables;
 mod theme;
 mod waiting;

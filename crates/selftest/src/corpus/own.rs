@@ -11,11 +11,13 @@ use steadfast_crash::explore::{OnRam, RebootTarget, System};
 use steadfast_devices::filter::record::{Durability, Media, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
+use steadfast_ext4::options::OPTIONS;
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_format::ondisk::RoCompat;
 use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
+use steadfast_vfs::options::{WordEffect, apply};
 use uuid::Uuid;
 
 use super::explore::{CorpusRun, Player, Subject};
@@ -92,6 +94,30 @@ impl Own {
         };
         let (name, formatted, machine) = (name.to_owned(), ram.store(), machine.shared());
         Ok(Own { name, options, formatted, machine, lying: false, media: Media::default(), linger })
+    }
+
+    /// One in words: ext4 or ext2, mount options after colons, as in `ext4:data=journal`.
+    ///
+    /// # Errors
+    /// Words that are not known, or as of [`new`](Self::new).
+    pub fn of_words(name: &str, linger: Duration) -> steadfast_crash::Result<Own> {
+        let mut words = name.split(':');
+        let kind = match words.next() {
+            Some("ext4") => OwnKind::Ext4,
+            Some("ext2") => OwnKind::Ext2,
+            _ => return Err(format!("{name}: not ext4 or ext2").into()),
+        };
+        let mut options = MountOptions::default();
+        for word in words {
+            match apply(OPTIONS, word, &mut options) {
+                Ok(WordEffect::Set) => {}
+                Ok(_) => {
+                    return Err(format!("{name}: {word} is no option, or has no effect").into());
+                }
+                Err(e) => return Err(format!("{name}: {e}").into()),
+            }
+        }
+        Own::new(name, kind, options, linger)
     }
 
     /// On a disk of another medium.

@@ -19,6 +19,8 @@ use crate::mixed::Setup;
 
 /// How many states of a cut.
 pub const BOUND: StateBound = StateBound::exhaustive(8, false, 1);
+/// The same in a soak.
+const SOAK_BOUND: StateBound = StateBound::exhaustive(256, true, 16);
 /// Of one state in so many the recovery is cut too.
 const SECOND_EVERY: u64 = 50;
 /// And of one in so many everywhere.
@@ -219,6 +221,21 @@ impl Part {
         let second =
             SecondCuts { every: SECOND_EVERY, whole_every: SECOND_WHOLE_EVERY, ..SecondCuts::NONE };
         Plan { bound: BOUND, e2fsck_every, second, ..Plan::EVERYWHERE }
+    }
+
+    /// What a soak explores: of a set-up with the shortest sequences those of up to three
+    /// operations.
+    pub fn soak_sequences(&self) -> Vec<Sequence> {
+        match self.family {
+            Family::Two | Family::Durable => Sequence::all(3),
+            Family::Inline => Sequence::inline(2),
+            family => family.sequences(),
+        }
+    }
+
+    /// How a soak explores it.
+    pub fn soak_plan() -> Plan {
+        Plan { bound: SOAK_BOUND, ..Part::plan(500) }
     }
 
     /// Explores until something is found.

@@ -31,10 +31,17 @@ SWEEP.toml has one table, which says what is swept:
   [lab-sensitivity]            as `steadfast lab sensitivity` does it
   scenario, size, full, seed, only: as the command's options
 
-Each part (speed, cuts) of each variant or stack with each seed is a case. The
-plan has a fingerprint over its cases, this program and the files that they
-read: what was run for another plan, or by another build, is not merged
-(docs/many-machines.md).")]
+  [crash-run]                  a recording, judged as `steadfast crash run` does
+  recording = \"run.crash\"    that `crash run --record` made, from this folder
+  judge = \"/usr/bin/check\"   its command, if it was recorded with one
+  judge_prints, judge_limit, judge_namespaces, judge_files, model,
+  ignore_status: as the options of `crash run`; owners: of `crash show`
+
+Each part (speed, cuts) of each variant or stack with each seed is a case; of a
+recording, each instant at which the power is cut. The plan has a fingerprint
+over its cases, this program and the files that they read (a judge's too, as far
+as its command names them): what was run for another plan, or by another build,
+is not merged (docs/many-machines.md).")]
     Plan(SweepPlan),
     /// Run one shard of a plan
     #[command(after_help = "\
@@ -74,6 +81,7 @@ problem, 2 used wrongly.")]
 Examples:
   steadfast sweep status plan.json results/
   steadfast sweep status plan.json results/ --json | jq .seconds_left
+  steadfast sweep status plan.json results/ --report sweep.html
 
 Exit status: 0 all shards are whole, 1 not yet, 2 used wrongly.")]
     Status(SweepStatus),
@@ -153,6 +161,9 @@ pub struct SweepStatus {
     /// Print as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write a page with the progress and a map of all cases to FILE
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// What to submit, and to whom.

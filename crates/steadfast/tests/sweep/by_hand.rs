@@ -91,6 +91,32 @@ fn a_sensitivity_is_the_same() {
 }
 
 #[test]
+fn a_matrix_over_stacks_is_the_same() {
+    let desk = Desk::new(2);
+    let small = fs::read_to_string(desk.path().join("small.toml")).unwrap();
+    let one = small.lines().find(|line| line.starts_with("iozone = ")).unwrap();
+    let lines = "iozone = \"-a -n 64k -g 256k -i0 -i1\"\n\
+                 quick_iozone = \"-a -n 64k -g 128k -i0 -i1\"\n\
+                 risk_iozone = \"-o -s 64k -r 16k -i0\"";
+    let matrix = small.replace(one, lines);
+    let without = |name: &str, text: String| {
+        let lines = text.lines().filter(|line| !line.starts_with(name));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let matrix = without("quick_size", without("risk_size", matrix));
+    fs::write(desk.path().join("small.toml"), matrix).unwrap();
+    desk.plan(2);
+    for shard in 0..2 {
+        desk.good(&format!("sweep run --plan plan.json --shard {shard} -o results"));
+    }
+    let json = desk.good("sweep merge plan.json results --json - --report merged.html");
+    assert!(json == desk.one_machine("--json - --report one.html"), "{json}");
+    let page = |name: &str| fs::read_to_string(desk.path().join(name)).unwrap();
+    assert!(page("merged.html") == page("one.html"));
+    assert!(page("merged.html").contains("Speed by file and record size"));
+}
+
+#[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let desk = Desk::new(1);
     let said = |line: &str, status, words: &[&str]| {

@@ -4,7 +4,8 @@ use std::fs;
 
 use sha2::{Digest, Sha256};
 use steadfast_sweep::{
-    CaseOutcome, MergeFault, PlanFile, PlanHead, ShardRun, SweepCase, SweepError, write_plan,
+    CaseOutcome, MergeFault, PlanFile, PlanHead, PlanInput, PlanProgram, ShardRun, SweepCase,
+    SweepError, write_plan,
 };
 
 use crate::common::{Sweep, cases, program, square};
@@ -126,6 +127,61 @@ fn a_shard_of_another_build() {
     let faults = sweep.faults();
     assert!(matches!(faults[0], MergeFault::OtherProgram { .. }), "{faults:?}");
     assert!(faults[0].to_string().contains("another build may give other results"));
+}
+
+#[test]
+fn a_program_or_an_input_that_is_not_the_planned_one() {
+    let sweep = Sweep::new(4, 1, "a");
+    assert!(sweep.plan.verify(&program("a")).is_ok());
+    let refused = sweep.plan.verify(&program("b")).unwrap_err().to_string();
+    assert!(refused.contains("it was made by program aaaaaaaaaaaaaaaa (version 1.0)"), "{refused}");
+    // A program that runs knows itself.
+    let own = std::env::current_exe().unwrap();
+    let sha256 = steadfast_sweep::sha256_of_file(&own).unwrap();
+    assert_eq!(PlanProgram::this_one("1").unwrap().sha256, sha256);
+    let mut head = PlanHead::new("squares", program("a"), 1);
+    head.inputs = vec![PlanInput { path: own, sha256 }];
+    let path = sweep.path().join("inputs.json");
+    for (inputs, wanted) in [("as they were", true), ("changed", false)] {
+        if !wanted {
+            head.inputs[0].sha256 = "0".repeat(64);
+        }
+        let mut text = Vec::new();
+        write_plan(&head, || cases(4), None, &mut text).unwrap();
+        fs::write(&path, text).unwrap();
+        let verified = PlanFile::open(&path).unwrap().verify(&program("a"));
+        assert_eq!(verified.is_ok(), wanted, "{inputs}: {verified:?}");
+    }
+}
+
+#[test]
+fn a_shard_of_a_machine_with_other_tools() {
+    let sweep = Sweep::new(20, 3, "a");
+    let run = |shard: u32, version: Option<&str>, host: &str| {
+        let tools = version.map(|version| ("e2fsck".to_owned(), version.to_owned()));
+        let run = ShardRun::new(&sweep.plan, shard, &sweep.results()).on_host(host);
+        run.with_tools(tools.into_iter().collect()).run(square)
+    };
+    run(0, Some("1.47.0"), "n1").unwrap();
+    run(1, Some("1.47.0"), "n2").unwrap();
+    run(2, None, "n3").unwrap();
+    let faults = sweep.faults();
+    assert!(matches!(faults[..], [MergeFault::OtherTools { .. }]), "{faults:?}");
+    let said = faults[0].to_string();
+    assert!(said.contains("n3 has no e2fsck, and n1 has e2fsck (1.47.0)"), "{said}");
+    fs::remove_file(sweep.file(2)).unwrap();
+    run(2, Some("1.47.1"), "n3").unwrap();
+    assert!(matches!(sweep.faults()[..], [MergeFault::OtherTools { .. }]));
+    // Nor does it go on where another machine has begun: whole files stay as they are.
+    let text = sweep.text(2);
+    fs::remove_file(sweep.file(2)).unwrap();
+    let part: String = text.lines().take(4).map(|line| format!("{line}\n")).collect();
+    fs::write(sweep.results().join("shard-000002.n3-1-1.part"), part).unwrap();
+    let resumed = run(2, Some("1.47.0"), "n1");
+    let Err(SweepError::Folder(fault)) = resumed else { panic!("{resumed:?}") };
+    assert!(fault.to_string().contains("n3 has e2fsck (1.47.1), and n1 has e2fsck (1.47.0)"));
+    run(2, Some("1.47.1"), "n4").unwrap();
+    assert!(matches!(sweep.faults()[..], [MergeFault::OtherTools { .. }]));
 }
 
 #[test]

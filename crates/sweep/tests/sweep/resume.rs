@@ -1,9 +1,12 @@
 //! Runs that were killed: at every byte of what they write, and beside another attempt.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs;
 
 use steadfast_sweep::{
-    CaseCosts, CaseOutcome, MergeFault, ShardRun, SweepCase, SweepError, SweepProgress, costs,
+    CaseCosts, CaseOutcome, EndedCase, MergeFault, ShardRun, SweepCase, SweepError, SweepProgress,
+    costs,
 };
 
 use crate::common::{Sweep, square};
@@ -60,6 +63,30 @@ fn what_was_altered_is_run_again() {
     let ended = ShardRun::new(&sweep.plan, 0, &sweep.results()).run(square).unwrap();
     assert_eq!((ended.resumed, ended.cases), (3, 6));
     assert_eq!(sweep.merged().unwrap(), sweep.expected());
+}
+
+/// Whoever has only so much time goes on another night.
+#[test]
+fn what_was_stopped_goes_on() {
+    let sweep = Sweep::new(6, 1, "a");
+    let results = sweep.results();
+    for night in 1..=3 {
+        let ran = Cell::new(0);
+        let run = ShardRun::new(&sweep.plan, 0, &results).until(|| ran.get() == 2);
+        let ended = run.run(|case| {
+            ran.set(ran.get() + 1);
+            square(case)
+        });
+        let ended = ended.unwrap();
+        assert_eq!((ended.resumed, ended.is_whole), (2 * night - 2, night == 3), "{ended:?}");
+        let mut seen = BTreeMap::new();
+        let take = &mut |end: EndedCase| drop(seen.insert(end.case, end.outcome));
+        SweepProgress::new(&sweep.plan, &results).ended(take).unwrap();
+        assert_eq!(seen.len() as u64, 2 * night);
+        assert!(sweep.expected().iter().all(|(n, o)| seen.get(n).is_none_or(|own| own == o)));
+    }
+    assert_eq!(sweep.merged().unwrap(), sweep.expected());
+    assert_eq!(fs::read_dir(&results).unwrap().count(), 1);
 }
 
 /// A node that was thought lost goes on: it and its replacement do not meet in one file.

@@ -23,13 +23,14 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::record::Moment;
 
 use super::calls::{Call, CallKind, file_id, number_of, returns};
 use crate::tree::{Node, Tree, shown};
 
 /// Something that should not be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// In words.
     pub what: String,

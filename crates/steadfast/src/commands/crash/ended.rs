@@ -1,16 +1,89 @@
 //! How what was run has ended: the program, or a server and its client.
 
+use std::collections::BTreeMap;
 use std::process::ExitStatus;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use steadfast_crash::program::Command;
 
 /// How long a server has to end once it was asked to.
 pub const SERVER_GRACE: Duration = Duration::from_secs(10);
 
+/// Where a recording has it.
+const ABOUT: &str = "ended";
+
+/// What a recording keeps of the run beside what was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedEnd {
+    /// How it ended.
+    pub ended: RunEnd,
+    /// Failures that were asked for and whose calls never came, in words.
+    pub never_came: Vec<String>,
+    /// Lines that were too many to be recorded.
+    pub left_out: u64,
+    /// What the judge has said of what the program left, without any cut.
+    pub judged: Option<JudgedEnd>,
+}
+
+/// What a judge has said of what the program left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgedEnd {
+    /// Its command.
+    pub command: String,
+    /// What it must print.
+    pub prints: Option<String>,
+    /// What it has against it.
+    pub bad: Option<String>,
+}
+
+impl RecordedEnd {
+    /// For the recording.
+    pub fn about(&self) -> serde_json::Result<(String, String)> {
+        Ok((ABOUT.into(), serde_json::to_string(self)?))
+    }
+
+    /// What this judge has against what the program left, as far as it was asked.
+    pub fn said_by(&self, judge: &Command) -> Option<String> {
+        let said = self.judged.as_ref()?;
+        let is_same = (&said.command, &said.prints) == (&judge.command, &judge.prints);
+        said.bad.clone().filter(|_| is_same)
+    }
+
+    /// From a recording.
+    ///
+    /// # Errors
+    /// It has none, as those of before it was kept.
+    pub fn from_about(about: &BTreeMap<String, String>) -> Result<RecordedEnd, String> {
+        let text = about.get(ABOUT).ok_or(
+            "the recording does not say how the program ended: an older program has made it; \
+             record it again",
+        )?;
+        serde_json::from_str(text).map_err(|e| format!("how the program ended: {e}"))
+    }
+}
+
+/// An exit status, as the system has it.
+mod raw {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(status: &ExitStatus, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_i32(status.into_raw())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ExitStatus, D::Error> {
+        i32::deserialize(from).map(ExitStatus::from_raw)
+    }
+}
+
 /// How the program ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramEnd {
     /// By itself.
-    By(ExitStatus),
+    By(#[serde(with = "raw")] ExitStatus),
     /// Ctrl-C.
     Interrupted,
     /// A client that took longer than this.
@@ -20,7 +93,7 @@ pub enum ProgramEnd {
 }
 
 /// How all that was run has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnd {
     /// The program; with a server its client.
     pub program: ProgramEnd,
@@ -84,9 +157,10 @@ pub fn in_words(status: ExitStatus) -> String {
 }
 
 /// How a server ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEnd {
     /// Its status.
+    #[serde(with = "raw")]
     pub status: ExitStatus,
     /// When, and why.
     pub cause: EndCause,
@@ -95,7 +169,7 @@ pub struct ServerEnd {
 }
 
 /// Why a server ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndCause {
     /// By itself, before its client did.
     BeforeClient,
@@ -124,5 +198,33 @@ impl ServerEnd {
     /// Whether its client had to do without it, and that was no orderly end.
     pub fn has_failed(&self) -> bool {
         self.cause == EndCause::BeforeClient && !self.status.success()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    #[test]
+    fn a_recording_keeps_how_it_ended() {
+        let server = ServerEnd {
+            status: ExitStatus::from_raw(0x0100),
+            cause: EndCause::BeforeClient,
+            last: vec!["oops".into()],
+        };
+        let program = ProgramEnd::WithoutServer(Duration::from_secs(3));
+        for ended in [
+            RunEnd { program: ProgramEnd::By(ExitStatus::from_raw(9)), server: None },
+            RunEnd { program, server: Some(server) },
+        ] {
+            let judged = JudgedEnd { command: "true".into(), prints: None, bad: Some("b".into()) };
+            let never_came = vec!["a".into()];
+            let end = RecordedEnd { ended, never_came, left_out: 7, judged: Some(judged) };
+            let about: BTreeMap<_, _> = [end.about().unwrap()].into();
+            assert_eq!(RecordedEnd::from_about(&about), Ok(end));
+        }
+        assert!(RecordedEnd::from_about(&BTreeMap::new()).unwrap_err().contains("record it again"));
     }
 }

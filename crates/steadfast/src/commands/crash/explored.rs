@@ -4,10 +4,9 @@
 use anyhow::{Result, anyhow};
 use steadfast_crash::explore::Decisive;
 use steadfast_crash::persistence::Model;
-use steadfast_crash::program::Tree;
 use steadfast_crash::program::explore::{Exploration, ExplorationReport, NotExplored};
-use steadfast_crash::program::exposure::{CutExposure, exposure};
-use steadfast_crash::states::{Choice, State};
+use steadfast_crash::program::exposure::{ExposureSummary, exposure, summary};
+use steadfast_crash::states::Choice;
 
 use super::budget::{Budget, Spending};
 use super::failures::not_judged;
@@ -45,8 +44,8 @@ pub struct ExplorationOutcome {
     pub by_calls: Option<ModelReports>,
     /// Which writes matter, of the first finding.
     pub decisive: Option<Decisive>,
-    /// What each cut takes at the worst; empty where that is not known.
-    pub exposed: Vec<CutExposure>,
+    /// What the cuts take at the worst, where that is known.
+    pub exposed: Option<ExposureSummary>,
     /// Somebody has asked to stop, and not all was done.
     pub stopped: bool,
     /// The budget was used up before all was done.
@@ -80,7 +79,7 @@ impl Explorer<'_> {
         // The signal may have come as late as this.
         let stopped = !(self.go_on)();
         let spent = spending.is_some() && !go_on();
-        let exposed = exposed.filter(|_| !stopped).unwrap_or_default();
+        let exposed = exposed.filter(|_| !stopped).and_then(|exposed| summary(&exposed));
         Ok(ExplorationOutcome {
             outcome,
             states_troubles,
@@ -114,20 +113,12 @@ impl Explorer<'_> {
         outcome.map_err(|e| not_judged(anyhow!(e)))
     }
 
-    /// The writes that matter of the first finding.
     fn decisive(&self, outcome: &ExplorationReport, go_on: &dyn Fn() -> bool) -> Option<Decisive> {
-        let (state, base) = self.first(outcome)?;
-        if !go_on() {
+        if outcome.findings.is_empty() || !go_on() {
             return None;
         }
         self.bar.set(1.0, "looking for the writes that matter");
-        self.exploration.shrink(&state, &base, SHRINK_RECOVERIES, go_on).ok()
-    }
-
-    /// The first finding's state, and the tree before the run.
-    fn first(&self, outcome: &ExplorationReport) -> Option<(State, Tree)> {
-        let state = self.exploration.state(outcome.findings.first()?.state)?;
-        Some((state, self.exploration.base().ok()?))
+        decisive(self.exploration, outcome, go_on)
     }
 
     /// Nobody sees the calls to the kernel's file systems: there are none.
@@ -148,6 +139,17 @@ impl Explorer<'_> {
             go_on()
         })))
     }
+}
+
+/// The writes that matter of the first finding.
+pub fn decisive(
+    exploration: &Exploration<'_>,
+    outcome: &ExplorationReport,
+    go_on: &dyn Fn() -> bool,
+) -> Option<Decisive> {
+    let state = exploration.state(outcome.findings.first()?.state)?;
+    let base = exploration.base().ok()?;
+    exploration.shrink(&state, &base, SHRINK_RECOVERIES, go_on).ok()
 }
 
 impl ExplorationOutcome {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use steadfast_crash::program::judge_fs::JudgeFs;
 use steadfast_crash::program::supervisor::Namespaces;
 use steadfast_crash::program::{
@@ -17,7 +18,8 @@ use super::served::ServedFolder;
 const THREADS: usize = 4;
 
 /// How judges get the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum JudgeFiles {
     /// Served, where this machine lets us mount.
     Auto,
@@ -85,6 +87,25 @@ impl Judges for JudgeWithFiles<'_> {
             JudgeWithFiles::Served(judge) => judge.judge(left, printed),
             JudgeWithFiles::Copied(judge) => judge.judge(left.tree, printed),
         }
+    }
+}
+
+/// A judge who gets a tree without set-id bits: a recording may be anybody's, and the tree is where
+/// others can go. With `owners` the tree is as it was recorded.
+pub struct UnprivilegedJudge<'a> {
+    /// Who judges.
+    pub judge: &'a dyn Judges,
+    /// Leave the tree as it is.
+    pub owners: bool,
+}
+
+impl Judges for UnprivilegedJudge<'_> {
+    fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
+        if self.owners {
+            return self.judge.judge(left, printed);
+        }
+        let tree = left.tree.without_privileges(None);
+        self.judge.judge(&RecoveredTree { tree: &tree, ..*left }, printed)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `--judge-namespaces`: whether judges run in namespaces of their own.
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use steadfast_crash::program::supervisor::{Namespaces, Supervisor};
 
 use crate::Usage;
@@ -9,7 +10,8 @@ use crate::Usage;
 const OURSELVES: &str = "/proc/self/exe";
 
 /// When a judge gets namespaces of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum JudgeNamespaces {
     /// Where this machine lets us.
     Auto,

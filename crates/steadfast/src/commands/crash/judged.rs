@@ -14,7 +14,7 @@ use steadfast_crash::program::{
 
 use super::ci::findings::{Finding, Sources};
 use super::cli::CrashRun;
-use super::ended::RunEnd;
+use super::ended::{JudgedEnd, RecordedEnd, RunEnd};
 use super::explored::{ExplorationOutcome, Explorer};
 use super::failures::not_judged;
 use super::file_systems;
@@ -26,7 +26,7 @@ use crate::commands::whole_file;
 use crate::terminal::{self, Progress};
 
 /// Every so many states e2fsck is asked too, where it is installed.
-const E2FSCK_EVERY: u64 = 50;
+pub const E2FSCK_EVERY: u64 = 50;
 
 /// How recorded runs are judged.
 pub struct JudgingPlan<'a> {
@@ -84,6 +84,7 @@ impl RecordedProgram {
     ) -> Result<JudgedRun<'a>> {
         let RecordedProgram { left, answered, left_out, bar } = self;
         let OwnRun { mut run, tree, ended, never_came } = left;
+        let mut end = RecordedEnd { ended, never_came, left_out, judged: None };
         let JudgingPlan { args, setups, judge, models } = *plan;
         let choice = setup::choice(setup, args)?;
         run = setup.on_media(run);
@@ -91,6 +92,29 @@ impl RecordedProgram {
         run.about.extend(setup::about_choice(&choice, by_lines));
         run.about.insert("program".into(), args.program.join(" "));
         run.about.extend(args.client.client.iter().map(|client| ("client".into(), client.clone())));
+        // What fails here is said once the recording is there.
+        let system = setup.system();
+        let workers = workers(args, setup.fs);
+        let place = judge.and_then(|_| args.judge_files.place().transpose()).transpose();
+        let (place, no_place) = place.map_or_else(|e| (None, Some(e)), |place| (place, None));
+        let with_files = judge.map(|judge| {
+            let at_once = judge_files::at_once(asked_jobs(args), workers, judge);
+            (at_once.threads(), JudgeWithFiles::new(judge, place.as_ref(), at_once))
+        });
+        let workers = with_files.as_ref().map_or(workers, |(threads, _)| *threads);
+        let once = with_files.as_ref().map(|(_, judge)| AskedOnce::new(judge));
+        let printed = run.printed_text(run.recording.last_crash_point());
+        let without_cut = once
+            .as_ref()
+            .zip(tree.as_ref().ok())
+            .map(|(judge, tree)| judge.judge(&RecoveredTree { tree, contents: None }, &printed));
+        let said = without_cut.as_ref().and_then(|said| said.as_ref().ok());
+        end.judged = judge.zip(said).map(|(Command { command, prints, .. }, said)| JudgedEnd {
+            command: command.clone(),
+            prints: prints.clone(),
+            bad: said.summary(),
+        });
+        run.about.extend([end.about()?]);
         // Where it cannot be written the run is judged all the same: that may take long to do
         // again.
         let path =
@@ -99,27 +123,8 @@ impl RecordedProgram {
         if let Some(Err(e)) = &saved {
             terminal::error(e);
         }
-        let system = setup.system()?;
-        let workers = workers(args, setup.fs);
-        let place = judge.and_then(|_| args.judge_files.place().transpose()).transpose()?;
-        let with_files = judge.map(|judge| {
-            let at_once = judge_files::at_once(asked_jobs(args), workers, judge);
-            (at_once.threads(), JudgeWithFiles::new(judge, place.as_ref(), at_once))
-        });
-        let workers = with_files.as_ref().map_or(workers, |(threads, _)| *threads);
-        let once = with_files.as_ref().map(|(_, judge)| AskedOnce::new(judge));
-        let exploration = Exploration {
-            run: &run,
-            system: &*system,
-            judge: once.as_ref().map(|once| once as &dyn Judges),
-            plan: Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::from(choice) },
-            by_lines,
-            workers,
-        };
-        let without_cut = exploration.judge.zip(tree.as_ref().ok()).map(|(judge, tree)| {
-            let printed = run.printed_text(run.recording.last_crash_point());
-            judge.judge(&RecoveredTree { tree, contents: None }, &printed)
-        });
+        no_place.map_or(Ok(()), Err)?;
+        let system = system?;
         let without_cut =
             without_cut.transpose().context("asking the judge").map_err(not_judged)?;
         if let Some(said) = without_cut.as_ref().filter(|said| said.cannot_run()) {
@@ -128,6 +133,14 @@ impl RecordedProgram {
                 said.summary().unwrap_or_default()
             );
         }
+        let exploration = Exploration {
+            run: &run,
+            system: &*system,
+            judge: once.as_ref().map(|once| once as &dyn Judges),
+            plan: Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::from(choice) },
+            by_lines,
+            workers,
+        };
         let go_on = || stops.load(Ordering::Relaxed) <= answered;
         let budget = args.budget.as_ref().map(|budget| budget.part_of(setups.len()));
         let explorer = Explorer {
@@ -138,28 +151,43 @@ impl RecordedProgram {
             go_on: &go_on,
             bar: &bar,
         };
-        let mut explored = explorer.explored()?;
+        let explored = explorer.explored()?;
         bar.finish();
-        if left_out > 0 {
-            let lines = counted(left_out, "line");
-            let what = format!("{lines} of the program, which printed too much");
-            match judge {
-                // One that has not seen what was acknowledged has not judged.
-                Some(_) => {
-                    explored.outcome.troubles.insert(0, format!("not judged: {what}"));
-                    explored.states_troubles += 1;
-                }
-                None => drop(explored.outcome.unmeasured.insert(what)),
-            }
-        }
-        explored.outcome.unmeasured.extend(never_came);
-        let reactions = ReactionReport::of(&run, judge.is_some());
-        explored.outcome.unmeasured.extend(reactions.unmeasured());
         let saved = saved.map(|saved| saved.is_ok());
         let kept = path.filter(|_| saved == Some(true));
         let without_cut = without_cut.and_then(|said| said.summary());
         let asked = with_files.as_ref().and_then(|(_, judge)| judge.counts());
-        Ok(JudgedRun { setup, run, ended, explored, asked, without_cut, reactions, saved, kept })
+        let judged = JudgedRun::new(setup, (run, end), explored, judge.is_some());
+        Ok(JudgedRun { asked, without_cut, saved, kept, ..judged })
+    }
+}
+
+impl<'a> JudgedRun<'a> {
+    /// Of a run that has ended so and was explored.
+    pub fn new(
+        setup: &'a Setup,
+        (run, end): (ProgramRun, RecordedEnd),
+        mut explored: ExplorationOutcome,
+        has_judge: bool,
+    ) -> JudgedRun<'a> {
+        let RecordedEnd { ended, never_came, left_out, .. } = end;
+        if left_out > 0 {
+            let lines = counted(left_out, "line");
+            let what = format!("{lines} of the program, which printed too much");
+            match has_judge {
+                // One that has not seen what was acknowledged has not judged.
+                true => {
+                    explored.outcome.troubles.insert(0, format!("not judged: {what}"));
+                    explored.states_troubles += 1;
+                }
+                false => drop(explored.outcome.unmeasured.insert(what)),
+            }
+        }
+        explored.outcome.unmeasured.extend(never_came);
+        let reactions = ReactionReport::of(&run, has_judge);
+        explored.outcome.unmeasured.extend(reactions.unmeasured());
+        let (asked, without_cut, saved, kept) = (None, None, None, None);
+        JudgedRun { setup, run, ended, explored, asked, without_cut, reactions, saved, kept }
     }
 }
 

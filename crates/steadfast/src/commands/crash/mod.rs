@@ -7,6 +7,7 @@ pub mod cli;
 mod client;
 mod control;
 mod devices;
+pub mod divided;
 mod ended;
 mod explored;
 mod failures;

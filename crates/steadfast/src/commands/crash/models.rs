@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use steadfast_crash::persistence::explain::Explanation;
 use steadfast_crash::persistence::explore::ModelExploration;
 use steadfast_crash::persistence::{Model, ModelReport};
 use steadfast_crash::program::explore::{Wrong, without_numbers};
 use steadfast_crash::program::{Judges, ProgramRun, Tree};
 
-use super::cli::CrashRun;
 use super::setup::Setup;
 use crate::Usage;
 
@@ -23,6 +23,7 @@ const STATES_LEAST: usize = 6;
 const EXPLAINED: usize = 5;
 
 /// What a model does not forbid and should not be.
+#[derive(Serialize, Deserialize)]
 pub struct FindingByCalls {
     /// What is wrong.
     pub wrong: Wrong,
@@ -46,6 +47,7 @@ pub struct FindingByCalls {
 }
 
 /// What came of all models.
+#[derive(Serialize, Deserialize)]
 pub struct ModelReports {
     /// One each, those that were asked for first.
     pub reports: Vec<(Model, ModelReport)>,
@@ -72,13 +74,13 @@ pub struct ModelPlan {
 }
 
 /// The models of `--model`; none: `none`.
-pub fn asked(args: &CrashRun, setups: &[Setup]) -> Result<Vec<Model>, Usage> {
-    if args.model == ["none"] {
+pub fn asked(names: &[String], setups: &[Setup]) -> Result<Vec<Model>, Usage> {
+    if names == ["none"] {
         return Ok(Vec::new());
     }
     let mut seen = BTreeSet::new();
     let named = |name: &String| named(name, ", and none");
-    let mut models = args.model.iter().map(named).collect::<Result<Vec<Model>, Usage>>()?;
+    let mut models = names.iter().map(named).collect::<Result<Vec<Model>, Usage>>()?;
     models.retain(|model| seen.insert(*model));
     let several = setups.iter().any(|setup| !setup.joined.is_empty());
     if let Some(model) = models.iter().find(|model| several && **model != Model::Posix) {

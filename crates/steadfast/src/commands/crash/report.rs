@@ -9,7 +9,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use steadfast_crash::program::describe::{bytes, counted, since};
-use steadfast_crash::program::exposure::{CutExposure, ExposureSummary, summary};
+use steadfast_crash::program::exposure::{CutExposure, ExposureSummary};
 use steadfast_crash::program::{Command, ProgramRun};
 
 use super::budget::Budget;
@@ -186,8 +186,8 @@ fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Re
         let what = "it was run for each tree then: of what reads the same it said";
         writeln!(out, "note      {what} {} and {}", quoted(one), quoted(other))?;
     }
-    if let Some(summary) = summary(&explored.exposed) {
-        writeln!(out, "exposed   {}", in_three(&summary))?;
+    if let Some(summary) = &explored.exposed {
+        writeln!(out, "exposed   {}", in_three(summary))?;
     }
     if let Some(why) = &of.without_cut {
         writeln!(out, "note      also without any cut {why}")?;
@@ -255,6 +255,8 @@ fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Re
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use steadfast_crash::program::exposure::summary;
 
     use super::*;
 

@@ -30,9 +30,9 @@ use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
 use super::watch::Watch;
-use crate::CommandEnd as Exit;
 use crate::document;
 use crate::terminal::{self, Harmless, Progress, UntilClosed};
+use crate::{CommandEnd as Exit, Usage};
 
 /// Runs the program, cuts, judges, reports.
 pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
@@ -42,7 +42,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     for setup in &setups {
         setup::choice(setup, args)?;
     }
-    let models = models::asked(args, &setups)?;
+    let models = models::asked(&args.model, &setups)?;
     let linger = seconds("--linger", args.linger)?;
     let files = ReportFiles::tried(args, &setups, judge.as_ref(), &models)?;
     file_systems::say_skipped(&skipped);
@@ -174,17 +174,7 @@ fn report(
     if is_new || (!findings.is_empty() && !written.baseline) {
         return Ok(Exit::Problem);
     }
-    let troubles: Vec<&String> =
-        runs.iter().flat_map(|run| &run.explored.outcome.troubles).collect();
-    if let Some(first) = troubles.first() {
-        let count = counted(troubles.len() as u64, "state");
-        // The report for people has just said why.
-        let why = if args.json { format!("; the first: {first}") } else { String::new() };
-        usage!("{count} could not be judged{why}");
-    }
-    if let Some(why) = runs.iter().filter(|_| !args.ignore_status).find_map(JudgedRun::has_failed) {
-        usage!("nothing was found, and {why} (--ignore-status accepts that)");
-    }
+    refuse_unjudged(&runs, args.json, args.ignore_status)?;
     if let Some(SkippedFs { name, why, .. }) = failed {
         usage!("nothing was found, and {name} was not tested: {why}");
     }
@@ -197,6 +187,26 @@ fn report(
     // Also where it was the program that somebody stopped: it has not done what it was to do.
     let asked = stops.load(Ordering::Relaxed) > 0;
     Ok(if asked { Exit::Stopped } else { Exit::Good })
+}
+
+/// Refuses to say that nothing was found where not all could be judged, or the program has failed;
+/// `json`: nobody has read why.
+pub fn refuse_unjudged(
+    runs: &[JudgedRun<'_>],
+    json: bool,
+    ignore_status: bool,
+) -> Result<(), Usage> {
+    let troubles: Vec<&String> =
+        runs.iter().flat_map(|run| &run.explored.outcome.troubles).collect();
+    if let Some(first) = troubles.first() {
+        let count = counted(troubles.len() as u64, "state");
+        let why = if json { format!("; the first: {first}") } else { String::new() };
+        usage!("{count} could not be judged{why}");
+    }
+    if let Some(why) = runs.iter().filter(|_| !ignore_status).find_map(JudgedRun::has_failed) {
+        usage!("nothing was found, and {why} (--ignore-status accepts that)");
+    }
+    Ok(())
 }
 
 /// The end of a run that was stopped before there was anything to judge.

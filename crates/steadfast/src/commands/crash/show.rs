@@ -6,13 +6,13 @@ use anyhow::{Result, anyhow};
 use steadfast_crash::program::describe::{self, PRINTED_MAX, since};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::{
-    Command, Judgement, Judges, Names, ProgramRun, RecoveredTree, Tree, file, first_difference,
-    recover, shown,
+    Judges, Names, ProgramRun, Tree, file, first_difference, recover, shown,
 };
 use steadfast_crash::states::State;
 
 use super::cli::CrashShow;
 use super::explored::SHRINK_RECOVERIES;
+use super::judge_files::UnprivilegedJudge;
 use super::lab;
 use super::on_stack::OnStack;
 use super::reactions::ReactionReport;
@@ -42,14 +42,14 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
     let run = setup.on_media(run);
     let judge = setup::judge(&args.judge)?;
     let Some(number) = args.cut else { return about(&setup, &run, out) };
-    let unprivileged = |judge| UnprivilegedJudge { judge, owners: args.owners };
+    let owners = args.owners;
+    let unprivileged = judge.as_ref().map(|judge| UnprivilegedJudge { judge, owners });
+    let unprivileged = unprivileged.as_ref().map(|judge| judge as &dyn Judges);
     if let Some(model) = &args.model {
         let system = setup.system()?;
-        let judge = judge.map(unprivileged);
-        let judge = judge.as_ref().map(|judge| judge as &dyn Judges);
-        let base = exploration(&run, &*system, judge).map_err(bad)?.base();
+        let base = exploration(&run, &*system, unprivileged).map_err(bad)?.base();
         let base = base.map_err(|e| bad(e.to_string()))?;
-        return show_model::show(args, (&run, &base), judge, (model, number), out);
+        return show_model::show(args, (&run, &base), unprivileged, (model, number), out);
     }
     if matches!(setup.fs, Fs::Kernel(_)) && !args.kernel {
         let what = format!(
@@ -60,9 +60,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
         return Err(bad(what).into());
     }
     let system = setup.system()?;
-    let judge = judge.map(unprivileged);
-    let exploration = exploration(&run, &*system, judge.as_ref().map(|judge| judge as &dyn Judges))
-        .map_err(bad)?;
+    let exploration = exploration(&run, &*system, unprivileged).map_err(bad)?;
     let state = exploration.state(number);
     let state = state.ok_or_else(|| bad(format!("it has no state {number}")))?;
     if let Some(image) = &args.image {
@@ -91,22 +89,6 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
         describe::print_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { CommandEnd::Good } else { CommandEnd::Problem })
-}
-
-/// A judge who gets a tree without set-id bits: a recording may be anybody's, and the tree is where
-/// others can go. With `owners` the tree is as it was recorded.
-struct UnprivilegedJudge {
-    judge: Command,
-    owners: bool,
-}
-
-impl Judges for UnprivilegedJudge {
-    fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
-        match self.owners {
-            true => self.judge.judge(left.tree, printed),
-            false => self.judge.judge(&left.tree.without_privileges(None), printed),
-        }
-    }
 }
 
 fn about(setup: &Setup, run: &ProgramRun, out: &mut dyn Write) -> Result<CommandEnd> {

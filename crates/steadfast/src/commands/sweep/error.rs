@@ -8,8 +8,8 @@ use crate::Usage;
 /// the caller's.
 pub fn to_anyhow(e: SweepError) -> anyhow::Error {
     match e {
-        SweepError::Refused(_) | SweepError::Folder(_) | SweepError::Taking { .. } => e.into(),
         SweepError::Writing(e) => e.into(),
+        e if e.is_problem() => e.into(),
         e => Usage(e.to_string()).into(),
     }
 }

@@ -5,15 +5,21 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::Deserialize;
-use steadfast_sweep::{CaseOutcome, PlanFile, PlanHead, PlanInput, PlanProgram, SweepCase};
+use steadfast_lab::report::sweep::CaseFigure;
+use steadfast_sweep::{CaseOutcome, PlanFile, PlanHead, PlanInput, SweepCase};
 use steadfast_vfs::bounded;
 
+use super::crash_run::CrashRunSweep;
 use super::lab_compare::{LabCompareSettings, LabCompareSweep};
 use super::lab_run::{LabRunFile, LabRunSweep};
 use super::lab_sensitivity::{LabSensitivitySettings, LabSensitivitySweep};
-use super::program;
+use super::{crash_run, lab_cases, program};
 use crate::cli::RunOutput;
+use crate::commands::crash::divided::DividedOptions;
 use crate::{CommandEnd, Usage};
+
+/// Computes a case.
+pub type CaseRunner<'a> = dyn FnMut(&SweepCase) -> CaseOutcome + 'a;
 
 /// Cases of one kind: how they are made, run, and shown once all are there.
 pub trait SweepKind {
@@ -29,8 +35,8 @@ pub trait SweepKind {
     /// All cases, always in the same order.
     fn cases(&self) -> Box<dyn Iterator<Item = SweepCase> + '_>;
 
-    /// Computes one.
-    fn run(&self, case: &SweepCase) -> CaseOutcome;
+    /// Gives `user` what computes one case after the other, or says why none can be here.
+    fn with_runner(&self, user: &mut dyn FnMut(&mut CaseRunner<'_>) -> Result<()>) -> Result<()>;
 
     /// Takes a result in; they come in the order of the cases.
     fn take(&mut self, case: SweepCase, outcome: CaseOutcome) -> Result<(), String>;
@@ -51,6 +57,8 @@ enum SweepFile {
     Compare(LabCompareSettings),
     #[serde(rename = "lab-sensitivity")]
     Sensitivity(LabSensitivitySettings),
+    #[serde(rename = "crash-run")]
+    Crash(DividedOptions),
 }
 
 /// Reads SWEEP.toml.
@@ -67,6 +75,7 @@ pub fn of_file(path: &Path) -> Result<Box<dyn SweepKind>> {
         SweepFile::Run(file) => Box::new(LabRunSweep::of_file(&file, folder)?),
         SweepFile::Compare(file) => Box::new(LabCompareSweep::of_file(file, folder)?),
         SweepFile::Sensitivity(file) => Box::new(LabSensitivitySweep::of_file(file, folder)?),
+        SweepFile::Crash(file) => Box::new(CrashRunSweep::of_file(file, folder)?),
     })
 }
 
@@ -80,20 +89,27 @@ pub fn of_plan(plan: &PlanFile) -> Result<Box<dyn SweepKind>> {
             Ok(Box::new(LabSensitivitySweep::of_settings(&head.settings)?))
         }
         LabCompareSweep::NAME => Ok(Box::new(LabCompareSweep::of_settings(&head.settings)?)),
+        CrashRunSweep::NAME => Ok(Box::new(CrashRunSweep::of_settings(&head.settings)?)),
         kind => usage!("{}: its kind is '{kind}', which is not known here", plan.path().display()),
+    }
+}
+
+/// A result of a plan's kind in one figure, where it has one.
+pub fn figure_of(plan: &PlanFile, result: &serde_json::Value) -> Option<CaseFigure> {
+    match plan.head().kind.as_str() {
+        CrashRunSweep::NAME => crash_run::figure_of(result),
+        _ => lab_cases::figure_of(result),
     }
 }
 
 /// The head of a plan with so many shards.
 pub fn head(kind: &dyn SweepKind, shards: u32) -> Result<PlanHead> {
-    let program =
-        PlanProgram { version: env!("CARGO_PKG_VERSION").into(), sha256: program::own()? };
     let inputs = kind.inputs().into_iter().map(|path| {
         let sha256 = program::hash_of(&path)?;
         Ok(PlanInput { path, sha256 })
     });
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    let mut head = PlanHead::new(kind.name(), program, shards);
+    let mut head = PlanHead::new(kind.name(), program::own()?, shards);
     (head.inputs, head.settings) = (inputs, kind.settings()?);
     Ok(head)
 }

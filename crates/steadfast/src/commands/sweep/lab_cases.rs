@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
-use serde_json::json;
-use steadfast_lab::results::Results;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use steadfast_lab::report::sweep::CaseFigure;
+use steadfast_lab::results::{MeasurementRow, Results, RiskRow, SpeedRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{CaseEnd, Cases, JobResult, RunOptions};
 use steadfast_sweep::{CaseOutcome, SweepCase};
@@ -27,6 +29,24 @@ pub fn outcome_of(end: Option<CaseEnd>, case: &SweepCase) -> CaseOutcome {
         Some(CaseEnd::Ran(ran)) => serde_json::to_value(ran),
     };
     written.map_or_else(|e| CaseOutcome::Failed(e.to_string()), CaseOutcome::Done)
+}
+
+/// The first figure of a result: of power cuts, how much half of them take at most.
+pub fn figure_of(result: &Value) -> Option<CaseFigure> {
+    let result = JobResult::deserialize(result).ok()?;
+    result.measurements.iter().find_map(|measurement| {
+        if let Some(risk) = RiskRow::of(measurement) {
+            let alarm = risk.broken_promises > 0 || risk.damage.events > 0;
+            let value = risk.exposure_bytes.p50();
+            return Some(CaseFigure { value, what: "bytes at risk (median of the cuts)", alarm });
+        }
+        let speed = SpeedRow::of(measurement)?;
+        Some(CaseFigure {
+            value: speed.kb_per_s,
+            what: "speed of the first test, kB/s",
+            alarm: false,
+        })
+    })
 }
 
 /// The other way.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steadfast_sweep::{CaseOutcome, SweepCase};
 
-use super::kind::SweepKind;
+use super::kind::{CaseRunner, SweepKind};
 use super::lab_cases::LabCases;
 use crate::cli::{LabCompare, RunOutput, TableFormat};
 use crate::commands::compare::ComparedTrace;
@@ -109,8 +109,8 @@ impl SweepKind for LabCompareSweep {
         Box::new(self.cases.cases())
     }
 
-    fn run(&self, case: &SweepCase) -> CaseOutcome {
-        self.cases.run(case)
+    fn with_runner(&self, user: &mut dyn FnMut(&mut CaseRunner<'_>) -> Result<()>) -> Result<()> {
+        user(&mut |case| self.cases.run(case))
     }
 
     fn take(&mut self, _: SweepCase, outcome: CaseOutcome) -> Result<(), String> {

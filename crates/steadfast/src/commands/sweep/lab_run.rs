@@ -10,7 +10,7 @@ use steadfast_lab::RunOptions;
 use steadfast_lab::scenario::Scenario;
 use steadfast_sweep::{CaseOutcome, SweepCase};
 
-use super::kind::SweepKind;
+use super::kind::{CaseRunner, SweepKind};
 use super::lab_cases::{LabCases, inputs_of};
 use crate::cli::RunOutput;
 use crate::commands::lab::run::{ShownRun, seeds};
@@ -109,8 +109,8 @@ impl SweepKind for LabRunSweep {
         Box::new(self.cases.cases())
     }
 
-    fn run(&self, case: &SweepCase) -> CaseOutcome {
-        self.cases.run(case)
+    fn with_runner(&self, user: &mut dyn FnMut(&mut CaseRunner<'_>) -> Result<()>) -> Result<()> {
+        user(&mut |case| self.cases.run(case))
     }
 
     fn take(&mut self, _: SweepCase, outcome: CaseOutcome) -> Result<(), String> {

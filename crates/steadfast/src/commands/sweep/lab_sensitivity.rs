@@ -11,7 +11,7 @@ use steadfast_lab::scenario::Scenario;
 use steadfast_lab::sensitivity::SensitivityRuns;
 use steadfast_sweep::{CaseOutcome, SweepCase};
 
-use super::kind::SweepKind;
+use super::kind::{CaseRunner, SweepKind};
 use super::lab_cases::{end_of, inputs_of, outcome_of};
 use crate::cli::{LabSensitivity, RunOutput, TableFormat};
 use crate::commands::lab::to_anyhow;
@@ -110,9 +110,11 @@ impl SweepKind for LabSensitivitySweep {
         Box::new(numbered.map(|(number, name)| SweepCase { name, input: number.into() }))
     }
 
-    fn run(&self, case: &SweepCase) -> CaseOutcome {
-        let number = case.input.as_u64().and_then(|number| usize::try_from(number).ok());
-        outcome_of(number.and_then(|number| self.runs.cases().run(number)), case)
+    fn with_runner(&self, user: &mut dyn FnMut(&mut CaseRunner<'_>) -> Result<()>) -> Result<()> {
+        user(&mut |case| {
+            let number = case.input.as_u64().and_then(|number| usize::try_from(number).ok());
+            outcome_of(number.and_then(|number| self.runs.cases().run(number)), case)
+        })
     }
 
     fn take(&mut self, _: SweepCase, outcome: CaseOutcome) -> Result<(), String> {

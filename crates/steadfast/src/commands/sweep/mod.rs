@@ -1,14 +1,17 @@
 //! `steadfast sweep`: many cases on many machines. What a sweep is, and what is verified of it, is
 //! in the crate `sweep`; here are the kinds of cases and the engines.
 
+mod crash_run;
 mod engine;
 mod error;
+mod judge_inputs;
 mod kind;
 mod lab_cases;
 mod lab_compare;
 mod lab_run;
 mod lab_sensitivity;
 mod merge;
+mod page;
 mod parallel;
 mod plan;
 mod program;

@@ -1,6 +1,6 @@
 //! `steadfast sweep run`.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write;
 
 use anyhow::{Context, Result};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steadfast_sweep::{CaseOutcome, PlanFile, ShardEnd, ShardRun, chosen_shard};
 
 use super::error::to_anyhow;
-use super::kind;
+use super::{kind, program};
 use crate::cli::SweepRun;
 use crate::document;
 use crate::{CommandEnd, Usage};
@@ -22,21 +22,17 @@ pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let variable = |name: &str| std::env::var(name).ok();
     let chosen = chosen_shard(plan.shards(), args.shard, variable);
     let chosen = chosen.map_err(|e| Usage(format!("{}: {e}", args.plan.display())))?;
-    if let Some(file) = &chosen.status_file {
-        let touched = OpenOptions::new().create(true).append(true).open(file);
-        touched.with_context(|| format!("TEST_SHARD_STATUS_FILE={file}"))?;
-    }
+    chosen.touch_status_file().map_err(to_anyhow)?;
     let kind = kind::of_plan(&plan)?;
     let folder = &args.output;
     fs::create_dir_all(folder).map_err(|e| Usage(format!("-o {}: {e}", folder.display())))?;
-    let shard = ShardRun::new(&plan, chosen.shard, folder);
-    // As whoever looks for a node calls it.
-    let shard = match variable("SLURMD_NODENAME").filter(|node| !node.is_empty()) {
-        Some(node) => shard.on_host(&node),
-        None => shard,
-    };
-    let ShardEnd { file, cases, resumed, failed } =
-        shard.run(|case| kind.run(case)).map_err(to_anyhow)?;
+    let shard = ShardRun::new(&plan, chosen.shard, folder).with_tools(program::tools());
+    let mut end = None;
+    kind.with_runner(&mut |run| {
+        end = Some(shard.run(&mut *run).map_err(to_anyhow)?);
+        Ok(())
+    })?;
+    let ShardEnd { file, cases, resumed, failed, .. } = end.context("a shard ends")?;
     if args.json {
         let body = json!({
             "plan": plan.fingerprint(),
@@ -68,7 +64,12 @@ pub fn run(args: &SweepRun, out: &mut dyn Write) -> Result<CommandEnd> {
 /// One case, to look at.
 fn one(plan: &PlanFile, name: &str, out: &mut dyn Write) -> Result<CommandEnd> {
     let planned = plan.find(name).map_err(to_anyhow)?;
-    let (result, failed) = match kind::of_plan(plan)?.run(&planned.case) {
+    let mut outcome = None;
+    kind::of_plan(plan)?.with_runner(&mut |run| {
+        outcome = Some(run(&planned.case));
+        Ok(())
+    })?;
+    let (result, failed) = match outcome.context("a case ends")? {
         CaseOutcome::Done(result) => (result, None),
         CaseOutcome::Failed(why) => (Value::Null, Some(why)),
     };

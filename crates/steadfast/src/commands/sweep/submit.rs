@@ -13,7 +13,7 @@ use super::engine::SweepFolder;
 use super::error::to_anyhow;
 use super::parallel::ParallelTasks;
 use super::slurm::SlurmArray;
-use super::{kind, merge, plan, status};
+use super::{kind, merge, plan};
 use crate::cli::SweepSubmit;
 use crate::commands::lab::run::{INTERRUPTED, stop_on_signals};
 use crate::{CommandEnd, terminal};
@@ -109,7 +109,7 @@ fn wait(
     let mut gone: Option<Instant> = None;
     loop {
         let done = progress.look().map_err(to_anyhow)?;
-        bar.set(done.done as f64 / done.cases.max(1) as f64, &status::words(&done));
+        bar.set(done.done as f64 / done.cases.max(1) as f64, &done.to_string());
         if done.shards_done == done.shards || gone.is_some_and(|gone| gone.elapsed() > GRACE) {
             return Ok(true);
         }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 use steadfast_crash::program::describe::since;
 use steadfast_crash::program::explore::{NotExplored, Wrong, WrongState};
-use steadfast_crash::program::exposure::{CutExposure, summary};
+use steadfast_crash::program::exposure::CutExposure;
 
 use super::super::ci::findings::{Finding, Rule, Source};
 use super::super::judged::JudgedRun;
@@ -16,7 +16,7 @@ use crate::document;
 /// What is wrong, as JSON.
 fn wrong(wrong: &Wrong) -> serde_json::Value {
     let kind = match wrong {
-        Wrong::SecondOpinion(who, _) => (*who).to_owned(),
+        Wrong::SecondOpinion(who, _) => who.clone().into_owned(),
         wrong => Rule::of(wrong).name().replace('-', " "),
     };
     let output = match wrong {
@@ -124,7 +124,7 @@ fn of_run(report: &Report<'_>, number: usize, of: &JudgedRun<'_>) -> serde_json:
             "not_found": results.fixed(),
         })
     });
-    let exposed = summary(&explored.exposed).map_or(json!({}), |all| {
+    let exposed = explored.exposed.map_or(json!({}), |all| {
         let one = |e: CutExposure| {
             json!({ "bytes": e.bytes, "calls": e.calls, "ms": e.age.as_secs_f64() * 1e3 })
         };

@@ -16,6 +16,9 @@ pub enum CrashError {
     /// A kept recording that cannot be read.
     #[error("{0}")]
     Recording(String),
+    /// A part of an exploration that is not as it was handed on.
+    #[error("{0}")]
+    Part(String),
 }
 
 /// A result of this crate.

@@ -71,8 +71,8 @@ impl ExplorationSum {
     /// Takes in a part; they come in the order of the instants.
     ///
     /// # Errors
-    /// It is not as it was handed on; in words.
-    pub fn take(&mut self, report: InstantsReport) -> std::result::Result<(), String> {
+    /// It is not as it was handed on.
+    pub fn take(&mut self, report: InstantsReport) -> Result<()> {
         let cuts = self.progress.join(report)?;
         self.cuts = self.cuts.saturating_add(cuts);
         Ok(())

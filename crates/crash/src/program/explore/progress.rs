@@ -8,7 +8,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_runtime::Nanos;
 
 use super::{ExplorationReport, JudgedTree, Verdict, Wrong, WrongState};
-use crate::error::Result;
+use crate::error::{CrashError, Result};
 use crate::states::State;
 
 /// Findings kept in words; the counts go on.
@@ -207,12 +207,13 @@ impl ExploreProgress {
     ///
     /// # Errors
     /// It is not as it is handed on.
-    pub fn join(&mut self, report: InstantsReport) -> std::result::Result<u64, String> {
+    pub fn join(&mut self, report: InstantsReport) -> Result<u64> {
         let mut keys: BTreeMap<usize, TreeKey> = BTreeMap::new();
         let mut others = Vec::new();
         for HandedTree { tree, age, finding, counted } in report.trees {
             let digest = u128::from_str_radix(&tree, 16);
-            let key = (digest.map_err(|_| format!("'{tree}' is no digest of a tree"))?, age);
+            let bad = |_| CrashError::Part(format!("'{tree}' is no digest of a tree"));
+            let key = (digest.map_err(bad)?, age);
             match finding {
                 Some(place) => drop(keys.insert(place, key)),
                 None if counted => others.push((key, TreePlace::Counted)),
@@ -231,7 +232,8 @@ impl ExploreProgress {
         for (place, found) in report.findings.into_iter().enumerate() {
             let HandedFinding { state, tick, at, states, wrong } = found;
             if wrong.is_empty() {
-                return Err(format!("nothing is wrong with state {state}, which is a finding"));
+                let what = format!("nothing is wrong with state {state}, which is a finding");
+                return Err(CrashError::Part(what));
             }
             let key = keys.get(&place).copied();
             if key.is_some_and(|key| self.places.get(&key) == Some(&TreePlace::Good)) {

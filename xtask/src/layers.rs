@@ -223,6 +223,7 @@ const LAYERS: [Layer; 32] = [
             "lab",
             "fuse",
             "stack",
+            "tar",
         ],
         &[],
     ),

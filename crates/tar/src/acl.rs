@@ -72,7 +72,8 @@ fn entry(line: &str) -> Result<Entry, String> {
     let id = match tag {
         USER | GROUP => {
             let known = number.and_then(|n| n.parse().ok()).or_else(|| who.parse().ok());
-            known.ok_or_else(|| format!("its list names '{who}', whose number is not known here"))?
+            known
+                .ok_or_else(|| format!("its list names '{who}', whose number is not known here"))?
         }
         _ => NO_ID,
     };

@@ -192,9 +192,9 @@ fn number(field: &[u8]) -> Option<i64> {
     if first & 0x80 != 0 {
         // Two's complement of seven bits in the first byte, and all of the others.
         let head = i128::from(*first & 0x3f) - i128::from(*first & 0x40);
-        let value = rest.iter().try_fold(head, |value, byte| {
-            value.checked_mul(256)?.checked_add(i128::from(*byte))
-        })?;
+        let value = rest
+            .iter()
+            .try_fold(head, |value, byte| value.checked_mul(256)?.checked_add(i128::from(*byte)))?;
         return i64::try_from(value).ok();
     }
     let is_gap = |byte: &u8| matches!(byte, b' ' | 0);

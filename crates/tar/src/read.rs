@@ -385,9 +385,7 @@ fn attributes(
     };
     member.atime = records.time("atime")?;
     member.xattrs = records.xattrs();
-    for (key, name) in
-        [("SCHILY.acl.access", ACCESS_ACL), ("SCHILY.acl.default", DEFAULT_ACL)]
-    {
+    for (key, name) in [("SCHILY.acl.access", ACCESS_ACL), ("SCHILY.acl.default", DEFAULT_ACL)] {
         let is_there = member.xattrs.iter().any(|(there, _)| there == name);
         let Some(text) = records.get(key).filter(|_| !is_there) else { continue };
         match acl::from_text(text) {

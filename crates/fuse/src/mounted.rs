@@ -84,15 +84,15 @@ impl FuseMount {
     }
 
     /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it. For who
-    /// has to do something first that is not to be done in vain. As root nothing is seen of it;
-    /// otherwise it is mounted and taken away at once, and a process that is killed meanwhile
+    /// has to do something first that is not to be done in vain. Of who has the right to mount
+    /// nothing is seen; otherwise it is mounted and taken away at once, and a process that is killed meanwhile
     /// leaves a dead mount.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn check(mountpoint: &Path, options: &Options) -> Result<()> {
         let mountpoint = usable(mountpoint)?;
-        if rustix::process::geteuid().is_root() && unattached().is_ok() {
+        if (rustix::process::geteuid().is_root() || may_mount()) && unattached().is_ok() {
             return Ok(());
         }
         let connection = connect(&mountpoint, options)?;
@@ -310,8 +310,10 @@ fn unattached() -> std::io::Result<()> {
     let device = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let made = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let number = device.as_raw_fd().to_string();
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let (user, group) = (user.as_raw().to_string(), group.as_raw().to_string());
     for (key, value) in
-        [("fd", &*number), ("rootmode", "40000"), ("user_id", "0"), ("group_id", "0")]
+        [("fd", &*number), ("rootmode", "40000"), ("user_id", &*user), ("group_id", &*group)]
     {
         fsconfig_set_string(&made, key, value)?;
     }

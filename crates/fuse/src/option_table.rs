@@ -14,8 +14,7 @@ pub static OPTIONS: &[MountOption<Options>] = &[
     switch! { MOUNT, allow_other, ["allow_other"], [], false,
     "for all users, within the permissions" },
     switch! { MOUNT, fake_root, ["fakeroot"], [], false,
-    "whoever mounts it may do everything in it, as root may: permissions are not asked; not with \
-     allow_other" },
+    "whoever mounts it may do everything in it: permissions are not asked; not with allow_other" },
     switch! { MOUNT, dev, ["dev"], ["nodev"], true, "device nodes work" },
     switch! { MOUNT, suid, ["suid"], ["nosuid"], true, "set-id bits work" },
     switch! { MOUNT, no_exec, ["noexec"], ["exec"], true, "programs on it cannot be run" },

@@ -65,8 +65,7 @@ static OWN: &[MountOption<MountSettings>] = &[
             get: |w| (w.offset > 0).then_some(w.offset),
         },
         remount: false,
-        help: "where in the image the file system begins: one partition of several, or a part of a \
-               larger file",
+        help: "where in a larger file or device the file system begins",
     },
     switch! { "mount", debug, ["debug", "fuse2fs_debug"], [], false,
     "the log has every level, also debug messages" },

@@ -136,7 +136,7 @@ impl<'h> TreeFailures<'h> {
     /// Ends the operation, whose work went through or was given up: reports the notes.
     pub fn end(mut self, done: Result<()>) -> Result<Report> {
         if let (Err(_), count @ 1..) = (&done, self.written.0) {
-            self.note_at_last(&format!("the last of {count} objects that are there"), b"");
+            self.note_at_last(&format!("the last of {count} objects that were written"), b"");
         }
         let notes = self.notes.into_iter();
         let notes: Vec<Note> =

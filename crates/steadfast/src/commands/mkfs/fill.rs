@@ -49,18 +49,21 @@ pub fn fill(device: &Arc<dyn BlockDevice>, args: &Mkfs, options: &Options) -> Re
         options.without_journal = true;
     });
     let fs = image.mount().map_err(to_anyhow).with_context(|| name.clone())?;
-    let filled = args.sources.iter().try_for_each(|from| one(&fs, from, args));
-    let filled = filled.and_then(|()| {
-        root_as_asked(&fs, args, options)?;
-        let room = fs.statfs().map_err(to_anyhow)?;
-        let block = u64::from(room.block_size);
-        let used = room.blocks.saturating_sub(room.blocks_free).saturating_mul(block);
-        let inodes = room.inodes.saturating_sub(room.inodes_free);
-        Ok(Filled { inodes, used, all: room.blocks.saturating_mul(block) })
-    });
+    let filled = fill_from_all(&fs, args, options);
     let unmounted = fs.unmount().map_err(to_anyhow);
     let filled = filled?;
     unmounted.map(|()| filled).context(name)
+}
+
+fn fill_from_all(fs: &FileSystem, args: &Mkfs, options: &Options) -> Result<Filled> {
+    let before = fs.statfs().map_err(to_anyhow)?;
+    args.sources.iter().try_for_each(|from| one(fs, from, args))?;
+    root_as_asked(fs, args, options)?;
+    let room = fs.statfs().map_err(to_anyhow)?;
+    let block = u64::from(room.block_size);
+    let used = room.blocks.saturating_sub(room.blocks_free).saturating_mul(block);
+    let inodes = before.inodes_free.saturating_sub(room.inodes_free);
+    Ok(Filled { inodes, used, all: room.blocks.saturating_mul(block) })
 }
 
 /// Fills it from one folder or archive.

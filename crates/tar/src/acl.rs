@@ -62,13 +62,7 @@ fn entry(line: &str) -> Result<Entry, String> {
         ("other" | "o", None) => (OTHER, who),
         _ => return Err(wrong()),
     };
-    let bits = bits.bytes().try_fold(0, |all, letter| match letter {
-        b'r' => Ok(all | 4),
-        b'w' => Ok(all | 2),
-        b'x' => Ok(all | 1),
-        b'-' => Ok(all),
-        _ => Err(wrong()),
-    })?;
+    let bits = bits_of(bits).ok_or_else(wrong)?;
     let id = match tag {
         USER | GROUP => {
             let known = number.and_then(|n| n.parse().ok()).or_else(|| who.parse().ok());
@@ -78,6 +72,26 @@ fn entry(line: &str) -> Result<Entry, String> {
         _ => NO_ID,
     };
     Ok(Entry { tag, bits, id })
+}
+
+fn bits_of(letters: &str) -> Option<u16> {
+    letters.bytes().try_fold(0, |all, letter| match letter {
+        b'r' => Some(all | 4),
+        b'w' => Some(all | 2),
+        b'x' => Some(all | 1),
+        b'-' => Some(all),
+        _ => None,
+    })
+}
+
+/// What a list in words gives the owning group, also one that cannot be kept. Without the list the
+/// group's bits of the mode, which are its mask, would give it more.
+pub(crate) fn group_of_text(text: &[u8]) -> Option<u16> {
+    let mut entries = std::str::from_utf8(text).ok()?.split([',', '\n']).map(str::trim);
+    entries.find_map(|entry| {
+        let letters = entry.strip_prefix("group::").or_else(|| entry.strip_prefix("g::"))?;
+        bits_of(letters.get(..3)?)
+    })
 }
 
 /// The entries of a list in the kernel's form; `None` if it is none.
@@ -143,6 +157,8 @@ mod tests {
         assert!(to_text(&star.unwrap()).unwrap().contains("user:502:r--"));
         let named = from_text(b"user::rw-,user:lisa:r--,group::r--").unwrap_err();
         assert!(named.contains("lisa"), "{named}");
+        let named = b"user::rw-\nuser:lisa:rw-\ngroup::r-- #effective\nmask::rw-";
+        assert_eq!(group_of_text(named), Some(4));
     }
 
     #[test]

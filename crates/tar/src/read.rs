@@ -390,7 +390,14 @@ fn attributes(
         let Some(text) = records.get(key).filter(|_| !is_there) else { continue };
         match acl::from_text(text) {
             Ok(value) => member.xattrs.push((name.to_vec(), value)),
-            Err(why) => member.not_kept.push((name.to_vec(), why)),
+            Err(why) => {
+                if name == ACCESS_ACL
+                    && let Some(group) = acl::group_of_text(text)
+                {
+                    member.mode = member.mode & !0o070 | (member.mode & group << 3);
+                }
+                member.not_kept.push((name.to_vec(), why));
+            }
         }
     }
     Ok(())

@@ -438,8 +438,11 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    /// All of an archive: paths with their data.
-    fn all(bytes: &[u8]) -> Result<Vec<(Member, Vec<(u64, Vec<u8>)>)>> {
+    /// A member, and its data by place.
+    type WholeMember = (Member, Vec<(u64, Vec<u8>)>);
+
+    /// All of an archive.
+    fn all(bytes: &[u8]) -> Result<Vec<WholeMember>> {
         let mut reader = Reader::new(bytes);
         let mut members = Vec::new();
         while let Some(member) = reader.next_member()? {

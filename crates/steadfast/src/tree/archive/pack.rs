@@ -118,15 +118,16 @@ impl Pack<'_, '_, '_, '_> {
     fn object(&mut self, attr: &Attr, name: &[u8], path: &[u8]) -> Step<()> {
         let vfs = &**self.fs.vfs();
         let mut member = self.member(attr, name);
-        if attr.nlink > 1 && attr.kind != FileType::Directory {
-            if let Some((first, more)) = self.links.get_mut(&attr.ino) {
-                member.kind = Kind::HardLink(first.clone());
-                *more = more.saturating_sub(1);
-                if *more == 0 {
-                    self.links.remove(&attr.ino);
-                }
-                return self.writer.begin(&member, &[]).map_err(CopyError::Archive);
+        if attr.nlink > 1
+            && attr.kind != FileType::Directory
+            && let Some((first, more)) = self.links.get_mut(&attr.ino)
+        {
+            member.kind = Kind::HardLink(first.clone());
+            *more = more.saturating_sub(1);
+            if *more == 0 {
+                self.links.remove(&attr.ino);
             }
+            return self.writer.begin(&member, &[]).map_err(CopyError::Archive);
         }
         member.kind = match attr.kind {
             FileType::Regular => Kind::File,

@@ -85,8 +85,8 @@ impl FuseMount {
 
     /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it. For who
     /// has to do something first that is not to be done in vain. Of who has the right to mount
-    /// nothing is seen; otherwise it is mounted and taken away at once, and a process that is killed meanwhile
-    /// leaves a dead mount.
+    /// nothing is seen; otherwise it is mounted and taken away at once, and a process that is
+    /// killed meanwhile leaves a dead mount.
     ///
     /// # Errors
     /// As for [`new`](Self::new).

@@ -32,7 +32,8 @@ fn fingerprint(d: &Desk, folder: &Path) -> String {
             -o -printf '%p %y %m %U:%G %s %T@ %n\n' | sort
         find . -type f -size -64M -print0 | sort -z | xargs -0r sha256sum
         find . -type f -size +64M | sort | while read -r f; do
-            head -c 1M $f | sha256sum; dd if=$f bs=1M skip=4608 count=1 status=none | sha256sum; done
+            head -c 1M $f | sha256sum
+            dd if=$f bs=1M skip=4608 count=1 status=none | sha256sum; done
         find . -type f -links +1 -printf '%i %p\n' | sort -k2 |
             awk '{{ if (!($1 in n)) n[$1] = ++count; print n[$1], $2 }}'
         find . \( -type b -o -type c \) -print0 | sort -z | xargs -0r stat -c '%n %t:%T'

@@ -29,6 +29,7 @@ mod targets {
     pub mod recording;
     pub mod scenario;
     pub mod superblock;
+    pub mod tar;
     pub mod trace;
     pub mod trace_import;
     pub mod volume;
@@ -100,6 +101,7 @@ seeds_of!(
     recording,
     scenario,
     superblock,
+    tar,
     trace,
     trace_import,
     volume,

@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 31] = [
+const LAYERS: [Layer; 32] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
     // Only tools and tables of the host.
@@ -38,6 +38,8 @@ const LAYERS: [Layer; 31] = [
     layer("block", &["runtime"], &[]),
     // No block device here: the host's file systems are behind it too.
     layer("vfs", &["runtime"], &[]),
+    // Archives as streams: `vfs` for its types.
+    layer("tar", &["vfs"], &[]),
     layer("devices", &["host", "runtime", "block"], &["statistics"]),
     // Knows no file system, and no particular device.
     layer("volume", &["runtime", "block"], &["devices", "statistics"]),
@@ -198,6 +200,7 @@ const LAYERS: [Layer; 31] = [
             "peers",
             "svm",
             "stack",
+            "tar",
             "unwind",
         ],
         &["suite"],
@@ -222,6 +225,7 @@ const LAYERS: [Layer; 31] = [
             "lab",
             "fuse",
             "stack",
+            "tar",
         ],
         &[],
     ),

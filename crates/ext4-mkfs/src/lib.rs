@@ -57,7 +57,7 @@ pub use journal_device::{
     JournalDeviceOptions, MadeJournalDevice, look_journal_device, make_journal_device,
 };
 pub use made::MkfsReport;
-pub use options::{Contents, JournalChoice, Options, random_uuid};
+pub use options::{Contents, JournalChoice, Options, hash_seed_of, random_uuid};
 
 /// Makes a file system on `device`. Whatever was there is lost.
 ///

@@ -182,6 +182,15 @@ pub fn random_uuid() -> Uuid {
         .into_uuid()
 }
 
+/// A hash seed that follows from the file system's UUID, for who wants the same file system again.
+pub fn hash_seed_of(uuid: Uuid) -> Uuid {
+    let (high, low) = uuid.as_u64_pair();
+    let mut drawn = steadfast_runtime::rng::Rng::new(high ^ low.rotate_left(17));
+    let (a, b) = (drawn.bits(), drawn.bits());
+    uuid::Builder::from_random_bytes((u128::from(a) << 64 | u128::from(b)).to_le_bytes())
+        .into_uuid()
+}
+
 /// The answer to options that cannot be.
 pub(super) fn refused(what: impl Into<String>) -> Ext4Error {
     Ext4Error::Refused { what: what.into() }

@@ -89,8 +89,9 @@ fn ended(mut child: Child, limit: Duration) -> io::Result<Output> {
 /// The options as fusermount3 takes them.
 fn words(options: &Options) -> String {
     let source = options.source.replace(['\\', ','], "_");
-    let mut words = format!("fsname={source},subtype=steadfast,default_permissions,nodev,nosuid");
+    let mut words = format!("fsname={source},subtype=steadfast,nodev,nosuid");
     for (is_asked, word) in [
+        (!options.fake_root, ",default_permissions"),
         (options.read_only, ",ro"),
         (options.access_times == KernelTimes::Never, ",noatime"),
         (options.no_exec, ",noexec"),
@@ -158,7 +159,7 @@ mod tests {
             allow_other: true,
             ..Options::default()
         };
-        let expected = "fsname=/a_b_c,subtype=steadfast,default_permissions,nodev,nosuid,ro,\
+        let expected = "fsname=/a_b_c,subtype=steadfast,nodev,nosuid,default_permissions,ro,\
                         allow_other";
         assert_eq!(words(&options), expected);
     }

@@ -84,15 +84,15 @@ impl FuseMount {
     }
 
     /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it. For who
-    /// has to do something first that is not to be done in vain. As root nothing is seen of it;
-    /// otherwise it is mounted and taken away at once, and a process that is killed meanwhile
-    /// leaves a dead mount.
+    /// has to do something first that is not to be done in vain. Of who has the right to mount
+    /// nothing is seen; otherwise it is mounted and taken away at once, and a process that is
+    /// killed meanwhile leaves a dead mount.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn check(mountpoint: &Path, options: &Options) -> Result<()> {
         let mountpoint = usable(mountpoint)?;
-        if rustix::process::geteuid().is_root() && unattached().is_ok() {
+        if (rustix::process::geteuid().is_root() || may_mount()) && unattached().is_ok() {
             return Ok(());
         }
         let connection = connect(&mountpoint, options)?;
@@ -274,7 +274,14 @@ fn connect(mountpoint: &Path, options: &Options) -> Result<OwnedFd> {
              container, give it the device (--device /dev/fuse)",
         )));
     }
-    let connection = if rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root
+        && may_mount()
+        && let Ok(connection) = by_system_call(mountpoint, options)
+    {
+        return Ok(connection);
+    }
+    let connection = if is_root {
         by_system_call(mountpoint, options).map_err(explained)
     } else if let Some(option) = fusermount::for_root(options) {
         return Err(MountError::OnlyRoot { path: mountpoint.into(), option });
@@ -303,8 +310,10 @@ fn unattached() -> std::io::Result<()> {
     let device = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let made = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let number = device.as_raw_fd().to_string();
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let (user, group) = (user.as_raw().to_string(), group.as_raw().to_string());
     for (key, value) in
-        [("fd", &*number), ("rootmode", "40000"), ("user_id", "0"), ("group_id", "0")]
+        [("fd", &*number), ("rootmode", "40000"), ("user_id", &*user), ("group_id", &*group)]
     {
         fsconfig_set_string(&made, key, value)?;
     }
@@ -313,14 +322,24 @@ fn unattached() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Whether somebody who is not root has the right to mount, as a container's first process may.
+/// fusermount3 is for all others, and may not be there.
+fn may_mount() -> bool {
+    let own = rustix::thread::capabilities(None);
+    own.is_ok_and(|own| own.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN))
+}
+
 /// Mounts as root; the connection. The library would do it too, but then the table of mounts does
 /// not say that it is ours.
 fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<OwnedFd> {
     let device = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let mut data = format!(
-        "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
-        device.as_raw_fd()
-    );
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let (user, group) = (user.as_raw(), group.as_raw());
+    let fd = device.as_raw_fd();
+    let mut data = format!("fd={fd},rootmode=40000,user_id={user},group_id={group}");
+    if !options.fake_root {
+        data.push_str(",default_permissions");
+    }
     if options.allow_other {
         data.push_str(",allow_other");
     }

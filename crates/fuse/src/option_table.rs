@@ -13,6 +13,8 @@ const MOUNT: &str = "mount";
 pub static OPTIONS: &[MountOption<Options>] = &[
     switch! { MOUNT, allow_other, ["allow_other"], [], false,
     "for all users, within the permissions" },
+    switch! { MOUNT, fake_root, ["fakeroot"], [], false,
+    "whoever mounts it may do everything in it: permissions are not asked; not with allow_other" },
     switch! { MOUNT, dev, ["dev"], ["nodev"], true, "device nodes work" },
     switch! { MOUNT, suid, ["suid"], ["nosuid"], true, "set-id bits work" },
     switch! { MOUNT, no_exec, ["noexec"], ["exec"], true, "programs on it cannot be run" },
@@ -92,6 +94,16 @@ const WITHOUT_EFFECT: Form<Options> = Form::WithoutEffect {
         // Times of access kept in memory may be lost; ours are not.
         "lazytime",
         "default_permissions",
+        // Of FUSE's library: how it goes about it, or what is so here in any case.
+        "no_default_opts",
+        "nonempty",
+        "big_writes",
+        "use_ino",
+        "readdir_ino",
+        "hard_remove",
+        "clone_fd",
+        "async_read",
+        "atomic_o_trunc",
     ],
     keys: &[
         // What the table of mounts shows, and mount(8) hands back when it remounts.

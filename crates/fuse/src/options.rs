@@ -16,6 +16,9 @@ pub struct Options {
     pub read_only: bool,
     /// Other users may use it, within its permissions. Otherwise only who mounted it.
     pub allow_other: bool,
+    /// The kernel asks nobody whether who uses it may do so: who mounted it can do everything, as
+    /// root could. Not together with `allow_other`.
+    pub fake_root: bool,
     /// What the table of mounts says of times of access, which are the file system's own affair.
     pub access_times: KernelTimes,
     /// Device nodes work. Only root may ask for it.

@@ -1,5 +1,6 @@
 //! The command line: what can be asked, with examples.
 
+mod copy;
 mod image;
 mod lab;
 mod sweep;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub use copy::{Get, GetTarget, Owners, Put, PutSource, WhiteoutWay};
 pub use image::{FsKind, Image, JournalCommand, Mkfs, Mount, NewJournalArgs, Reading};
 pub use lab::{
     Lab, LabCalibrate, LabCompare, LabRun, LabSensitivity, LabShow, LabValidate, ListFormat,
@@ -93,54 +95,10 @@ the exit status is 1.")]
         /// Path in the image
         path: String,
     },
-    /// Copy a file or, with -r, a tree into an image
-    #[command(after_help = "\
-Example:
-  steadfast put -r disk.img ./src /src
-
-Copies as cp -a does: holes, hard links, owners, modes, times, attributes,
-access lists, capabilities, devices. What cannot be kept is printed once. A file
-that exists is replaced when its copy is complete; folders are merged.
-A file that fails is reported; the rest is copied, and the exit status is 1.")]
-    Put {
-        /// Copy directories with all they hold
-        #[arg(short)]
-        recursive: bool,
-        /// Stop at the first failure
-        #[arg(long)]
-        strict: bool,
-        #[command(flatten)]
-        image: Image,
-        /// File or directory of this machine
-        host_path: PathBuf,
-        /// Path in the image
-        path: String,
-    },
-    /// Copy a file or, with -r, a tree out of an image
-    #[command(after_help = "\
-Example:
-  steadfast get -r disk.img /src ./copy
-
-Copies as cp -a does (see put); as root also owners, devices and set-id bits, so
-copy what you do not trust as an ordinary user, or where nobody else can go.
-Nothing is written outside the target, and no symbolic link in it is followed;
-a target that is one itself only if it ends in '/'.
-A target folder that was there before keeps its owner and mode.
-A file that fails is reported; the rest is copied, and the exit status is 1.")]
-    Get {
-        /// Copy directories with all they hold
-        #[arg(short)]
-        recursive: bool,
-        /// Stop at the first failure
-        #[arg(long)]
-        strict: bool,
-        #[command(flatten)]
-        image: Reading,
-        /// Path in the image
-        path: String,
-        /// Where to on this machine
-        host_path: PathBuf,
-    },
+    /// Copy a file, with -r a tree, or a tar archive into an image
+    Put(Put),
+    /// Copy a file, with -r a tree, out of an image, or as a tar archive
+    Get(Get),
     /// Remove a file or, with -r, a tree from an image
     #[command(after_help = "Example:\n  steadfast rm -r disk.img /src")]
     Rm {
@@ -326,7 +284,7 @@ impl Command {
         match self {
             Command::Ls { image, .. }
             | Command::Cat { image, .. }
-            | Command::Get { image, .. }
+            | Command::Get(Get { image, .. })
             | Command::Check { image, .. }
             | Command::Extents { image, .. } => !image.no_replay,
             _ => false,
@@ -343,6 +301,7 @@ impl Command {
         matches!(
             self,
             Command::Cat { .. }
+                | Command::Get(Get { tar: Some(_), .. })
                 | Command::Lab(Lab::Run(_) | Lab::Show(_))
                 // A plan's fingerprint is of its bytes, which are ASCII.
                 | Command::Sweep(Sweep::Plan(_) | Sweep::Merge(_) | Sweep::Submit(_))
@@ -358,6 +317,7 @@ impl Command {
             self,
             Command::Ls { .. }
                 | Command::Cat { .. }
+                | Command::Get(Get { tar: Some(_), .. })
                 | Command::Extents { .. }
                 | Command::Dd(_)
                 | Command::Iozone { .. }

@@ -8,6 +8,7 @@ use steadfast_block::BlockError;
 use steadfast_devices::source::OpenError;
 use steadfast_ext4::Ext4Error;
 use steadfast_setup::SetupError;
+use steadfast_tar::TarError;
 use steadfast_vfs::FsError;
 use steadfast_vfs::path::shown;
 
@@ -69,6 +70,9 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A tar archive cannot be read or written.
+    #[error(transparent)]
+    Archive(TarError),
     /// What was asked for cannot be; nothing was changed.
     #[error("{what}")]
     Refused {
@@ -112,6 +116,8 @@ impl Error {
             Error::Open(OpenError::System { source, .. }) => of_io(source),
             Error::Open(OpenError::Busy { .. }) => Errno::BUSY.raw_os_error(),
             Error::Open(_) => Errno::INVAL.raw_os_error(),
+            Error::Archive(TarError::Io(source)) => of_io(source),
+            Error::Archive(_) => Errno::INVAL.raw_os_error(),
             Error::Block(_) | Error::Object { .. } => Errno::IO.raw_os_error(),
             Error::Host { source, .. } => of_io(source),
             #[cfg(feature = "fuse")]

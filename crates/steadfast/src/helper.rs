@@ -7,8 +7,11 @@
 //!   [-t TYPE.SUBTYPE]`
 //! * `steadfast SOURCE FOLDER -o OPTIONS`: by mount.fuse(8), which takes the type's second part for
 //!   the program's name
+//! * `fuse2fs`: fuse2fs(1)'s
 //! * `metainit`, `metastat` ...: the Solaris Volume Manager's commands, by links that
 //!   `steadfast svm link` has made
+
+pub mod fuse2fs;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -36,6 +39,10 @@ pub fn arguments(given: Vec<OsString>, commands: &[&str]) -> Vec<OsString> {
     if steadfast_svm::NAMES.contains(&name.as_str()) {
         let ours = ["steadfast", "svm", &name].map(OsString::from);
         return ours.into_iter().chain(rest.iter().cloned()).collect();
+    }
+    if name == fuse2fs::NAME {
+        let ours = std::iter::once("steadfast".into());
+        return ours.chain(fuse2fs::arguments(rest)).collect();
     }
     let command = match rest.first().and_then(|word| word.to_str()) {
         _ if name.starts_with("mount.") => "mount",

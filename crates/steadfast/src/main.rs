@@ -14,6 +14,7 @@ mod exit_status;
 mod helper;
 mod mount;
 mod output;
+mod reproducible;
 mod setup_error;
 mod stop_signals;
 mod terminal;
@@ -43,6 +44,10 @@ fn main() -> ExitCode {
         return supervise(words);
     }
     take_file_size_limit_as_error();
+    if let Err(e) = helper::fuse2fs::without_preload(&std::env::args_os().collect::<Vec<_>>()) {
+        terminal::error(&e.into());
+        return ExitCode::from(1);
+    }
     let command = pages::command();
     let mut commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     commands.push("help");
@@ -166,6 +171,13 @@ fn is_closed_pipe(e: &anyhow::Error) -> bool {
 }
 
 fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
+    match reproducible::seed(&command)? {
+        Some(seed) => reproducible::run(seed, move |out| done(command, out), out),
+        None => done(command, out),
+    }
+}
+
+fn done(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
     match command {
         Command::Lab(Lab::List { json }) => lab::list(json, out)?,
         Command::Lab(Lab::Devices { kind, format, json }) => {
@@ -193,16 +205,14 @@ fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
         Command::Cat { image, path } => {
             image::reading(&image, |fs| tree::cat(fs, &path, out))?;
         }
-        Command::Get { recursive, strict, image, path, host_path } => {
-            let way = tree::CopyMode { recursive, strict, image: &image.image.files() };
-            return image::reading(&image, |fs| tree::get(fs, &path, &host_path, &way));
+        Command::Get(args) => {
+            let target = args.target()?;
+            return image::reading(&args.image, |fs| tree::get(fs, &target, &args, out));
         }
-        Command::Put { recursive, strict, image, host_path, path } => {
-            if host_path.symlink_metadata().is_err() {
-                usage!("{}: no such file", host_path.display());
-            }
-            let way = tree::CopyMode { recursive, strict, image: &image.files() };
-            return image::changing(&image, |fs| tree::put(fs, &host_path, &path, &way));
+        Command::Put(args) => {
+            let source = args.source()?;
+            tree::check_source(&source)?;
+            return image::changing(&args.image, |fs| tree::put(fs, &source, &args));
         }
         Command::Rm { recursive, image, path } => {
             return image::changing(&image, |fs| tree::rm(fs, &path, recursive));

@@ -27,6 +27,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod archive;
 mod bound;
 mod contents;
 mod copy;
@@ -37,13 +38,16 @@ mod folders;
 mod listing;
 mod names;
 mod options;
+mod owners;
 mod pieces;
 mod remove;
 mod walk;
 
+pub use archive::Whiteouts;
 pub use failures::{Note, Report};
 pub use folders::{Folder, FolderEntry, Folders};
 pub use options::Options;
+pub use owners::OwnerMap;
 pub use walk::{Entry, Walk};
 
 /// Which kind of file system is gone through.

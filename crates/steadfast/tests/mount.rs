@@ -17,6 +17,8 @@ mod damage;
 mod failing;
 #[path = "mount/foreign.rs"]
 mod foreign;
+#[path = "mount/fuse2fs.rs"]
+mod fuse2fs;
 #[path = "mount/in_flight.rs"]
 mod in_flight;
 #[path = "mount/ioctls.rs"]

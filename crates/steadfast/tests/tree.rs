@@ -4,6 +4,8 @@
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]
 
+#[path = "tree/archives.rs"]
+mod archives;
 #[path = "tree/bombs.rs"]
 mod bombs;
 #[path = "tree/cycles.rs"]

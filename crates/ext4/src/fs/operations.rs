@@ -315,7 +315,10 @@ impl FileSystem for Ext4 {
         let withheld = space.reserved_blocks + space.cushion_blocks;
         Ok(StatFs {
             block_size: layout.block_size,
-            blocks: layout.blocks_count.saturating_sub(overhead(self)),
+            blocks: match self.options.minix_df {
+                true => layout.blocks_count,
+                false => layout.blocks_count.saturating_sub(overhead(self)),
+            },
             blocks_free: free,
             blocks_available: free.saturating_sub(withheld),
             inodes: layout.inodes_count.into(),

@@ -126,6 +126,12 @@ pub(super) fn find(
         return refused("the file system has its journal inside: do not give a journal device");
     }
     let InternalJournal { log, blocks, by_backup } = find_internal(device, superblock, layout)?;
+    if options.without_journal {
+        if needs_recovery(superblock) || log.read_superblock()?.start().is_some() {
+            return refused("its journal is not empty: it cannot be done without");
+        }
+        return Ok(None);
+    }
     Ok(Some(OpenLog { log, blocks, by_backup }))
 }
 

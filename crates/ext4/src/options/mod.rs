@@ -212,6 +212,11 @@ pub struct MountOptions {
     /// in real time.
     #[default(1_704_067_200)]
     pub simulated_epoch: u64,
+    /// `minixdf`: statfs counts the file system's own blocks as space.
+    pub minix_df: bool,
+    /// Leaves an internal journal as it is, empty, and writes everything to its place: for who
+    /// fills a new image that nobody needs unless it is finished. A crash meanwhile needs e2fsck.
+    pub without_journal: bool,
     /// A bug that the crash explorer is to find.
     pub planted: BugSwitch<crate::Bug>,
 }

@@ -121,6 +121,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
      so too" },
     switch! { FS, use_reserved, ["use_reserved"], [], false,
     "everybody may use the reserved blocks; without it nobody may, not even root" },
+    switch! { FS, minix_df, ["minixdf"], ["bsddf"], false,
+    "df counts the file system's own blocks as space" },
     option(
         PAGES,
         Form::Size {
@@ -169,11 +171,6 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     ),
     option(
         FS,
-        Form::NotOffered { words: &["minixdf"], keys: &[] },
-        "df never counts the file system's own blocks as space",
-    ),
-    option(
-        FS,
         Form::NotOffered { words: &[], keys: &["usrjquota", "grpjquota", "jqfmt"] },
         "quotas are kept in the file system's own inodes: mkfs -O quota, or tune2fs -O quota",
     ),
@@ -199,7 +196,6 @@ const WITHOUT_EFFECT: Form<MountOptions> = Form::WithoutEffect {
         "user_xattr",
         "barrier",
         "barrier=1",
-        "bsddf",
         "nogrpid",
         "sysvgroups",
         "journal_checksum",

@@ -111,11 +111,12 @@ impl Bridge {
             | Capabilities::READDIRPLUS_AUTO
             | Capabilities::PARALLEL_DIROPS
             | Capabilities::HANDLE_KILLPRIV_V2
-            | Capabilities::POSIX_ACL
             | Capabilities::CACHE_SYMLINKS
             | Capabilities::HAS_IOCTL_DIR
             | Capabilities::EXPORT_SUPPORT
             | Capabilities::DIRECT_IO_ALLOW_MMAP;
+        // With it the kernel asks for permissions, whatever the mount's options are.
+        capabilities.set(Capabilities::POSIX_ACL, !self.options.fake_root);
         if self.options.async_direct_io {
             capabilities |= Capabilities::ASYNC_DIO;
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::{Owners, WhiteoutWay};
 use crate::outcome::Usage;
 
 /// An image and, where it has one, its external journal.
@@ -181,13 +182,23 @@ Examples:
   steadfast mkfs -O journal_dev journal.img --size 16m
   steadfast mkfs -J device=journal.img disk.img --size 1g
   steadfast mkfs -O metadata_csum_seed,orphan_file disk.img --size 1g
+  steadfast mkfs -d ./root disk.img --size 1g        filled with a folder
+  zcat root.tar.gz | steadfast mkfs -d - disk.img --size 1g
+  steadfast mkfs -d base.tar -d top.tar --whiteouts apply disk.img --size 1g
+  SOURCE_DATE_EPOCH=0 steadfast mkfs -U 8d0e...f1 -d root.tar disk.img --size 1g
 
 The options of mke2fs, as far as this version has them; others are refused by
 name.
 Of -E: root_owner[=UID:GID], root_perms=OCTAL, stride=, stripe_width=, resize=,
 lazy_itable_init=, lazy_journal_init=, assume_storage_prezeroed=, nodiscard,
 hash_seed=, encoding=utf8, encoding_flags=strict.
-The root folder belongs to root, or to the user who runs mkfs.")]
+The root folder belongs to root, or to the user who runs mkfs.
+
+-d takes folders as they are (see put), and tar archives (ustar, GNU, pax) as
+streams, without root. The first failure ends it, and a new image is removed.
+The journal stays empty. With SOURCE_DATE_EPOCH (seconds; no time is later) and
+-U the same input gives the same bytes on any machine: the hash seed follows
+from the UUID.")]
 pub struct Mkfs {
     /// Image file or block device
     pub image: PathBuf,
@@ -199,11 +210,20 @@ pub struct Mkfs {
     /// Journal: device=PATH for an external one, size=MEGABYTES for an internal one
     #[arg(short = 'J', value_name = "KEY=VALUE,...")]
     pub journal: Vec<String>,
+    /// Fill it with a folder or a tar archive, - from the standard input; may be
+    /// repeated
+    #[arg(short = 'd', value_name = "FOLDER|TAR|-")]
+    pub sources: Vec<PathBuf>,
+    /// What a container's whiteouts (.wh.NAME) in an archive do
+    #[arg(long, value_name = "WAY", value_enum, default_value_t, requires = "sources")]
+    pub whiteouts: WhiteoutWay,
+    #[command(flatten)]
+    pub owners: Owners,
     /// Label, at most 16 bytes
     #[arg(short = 'L', value_name = "LABEL")]
     pub label: Option<String>,
     /// UUID; or random, time, clear
-    #[arg(short = 'U', value_name = "UUID")]
+    #[arg(short = 'U', long, value_name = "UUID")]
     pub uuid: Option<String>,
     /// Extended options, as mke2fs has them (see below)
     #[arg(short = 'E', value_name = "KEY=VALUE,...")]

@@ -11,11 +11,12 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4::Ext4;
 use steadfast_ext4::Ext4Error;
 use steadfast_ext4::mount::{
-    check_mountable, delete_orphans, replay as replay_journal, replayed_blocks,
+    check_mountable, delete_orphans, protection_wait, replay as replay_journal, replayed_blocks,
 };
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_check::{self as check, Field};
 use steadfast_journal::{JournalError, RecoveryReport};
+use steadfast_runtime::is_simulated;
 use steadfast_setup::Blocks;
 use steadfast_setup::path::{self, PathOptions};
 use steadfast_vfs::path::shown;
@@ -25,7 +26,7 @@ use super::volume;
 use crate::cli::{Image, Reading};
 use crate::mount::mmp;
 use crate::terminal::counted;
-use crate::{CommandEnd, document, terminal, way_out};
+use crate::{CommandEnd, document, reproducible, terminal, way_out};
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -67,6 +68,7 @@ fn blocks(image: &Image, read_only: bool) -> Result<(Blocks, MountOptions)> {
         use_reserved: true,
         // Each file is looked at once.
         cache_bytes: Some(CACHE),
+        simulated_epoch: reproducible::seconds(),
         ..base
     };
     // An image file on tmpfs is as good as the person who put it there thinks it is.
@@ -123,7 +125,15 @@ pub fn reading<T>(image: &Reading, work: impl FnOnce(&FileSystem) -> Result<T>) 
 
 /// Mounts, does `work`, and unmounts, also when the work failed.
 pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
-    let fs = mount(image, blocks(image, false)?)?;
+    let (blocks, options) = blocks(image, false)?;
+    if is_simulated() && !protection_wait(&*blocks.disk).unwrap_or_default().is_zero() {
+        usage!(
+            "{}: with multiple-mount protection every change waits in real time: unset \
+             SOURCE_DATE_EPOCH",
+            image.image.display()
+        );
+    }
+    let fs = mount(image, (blocks, options))?;
     let done = work(&fs);
     let unmounted = fs.unmount().map_err(to_anyhow);
     let unmounted = unmounted.with_context(|| format!("unmounting {}", image.image.display()));

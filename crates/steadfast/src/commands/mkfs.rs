@@ -1,6 +1,7 @@
 //! `steadfast mkfs`: makes a file system or a journal device in an image or on a device.
 
 mod extended;
+mod fill;
 pub mod given;
 mod identity;
 mod unfinished;
@@ -23,7 +24,7 @@ use super::bytes_of;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::setup_error::to_anyhow;
-use crate::{Usage, terminal};
+use crate::{Usage, reproducible, terminal};
 
 /// Makes what was asked for.
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
@@ -55,8 +56,11 @@ fn make(
     if !args.force && !fresh && !args.dry_run {
         refuse_to_overwrite(device, &args.image)?;
     }
-    let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
+    let time = reproducible::seconds();
     if words.contains(&"journal_dev") {
+        if !args.sources.is_empty() {
+            usage!("-d fills a file system, and a journal device is none");
+        }
         return make_journal(args, words, device, fresh, time, out);
     }
     let mut options = options(args, device, fresh, time)?;
@@ -81,7 +85,24 @@ fn make(
     forget_others(device)?;
     let made = mkfs::make(device, &options).with_context(name)?;
     device.flush()?;
-    if args.quiet { Ok(()) } else { print_made(&made, &name(), out) }
+    let filled = match args.sources.is_empty() {
+        true => None,
+        false => Some(fill::fill(device, args, &options).with_context(|| given_up(args, fresh))?),
+    };
+    if args.quiet {
+        return Ok(());
+    }
+    print_made(&made, &name(), out)?;
+    filled.iter().try_for_each(|filled| Ok(writeln!(out, "{filled}")?))
+}
+
+/// What there is where it could not be filled.
+fn given_up(args: &Mkfs, fresh: bool) -> String {
+    let name = args.image.display();
+    match fresh {
+        true => format!("{name} is not made"),
+        false => format!("{name} is made, and holds what came before this"),
+    }
 }
 
 /// Whether the journal that nobody asked for by name has no room: mke2fs goes without it then.
@@ -114,6 +135,9 @@ fn options(args: &Mkfs, device: &Arc<dyn BlockDevice>, fresh: bool, time: u64) -
     args.table.apply(&mut options)?;
     name_it(args, &mut options.label, &mut options.uuid)?;
     let block = options.block_size.unwrap_or_else(|| mkfs::default_block_size(&device.info()));
+    if args.uuid.is_some() {
+        options.hash_seed = mkfs::hash_seed_of(options.uuid);
+    }
     extended::apply(&mut options, &args.extended, block)?;
     Ok(options)
 }

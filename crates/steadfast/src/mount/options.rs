@@ -24,6 +24,8 @@ pub struct MountSettings {
     pub fuse: steadfast_fuse::Options,
     /// Where an external journal may be.
     pub journals: Vec<PathBuf>,
+    /// Byte of the image or device at which the file system begins.
+    pub offset: u64,
     /// The options as given.
     pub text: String,
     /// Those of them that change nothing.
@@ -54,7 +56,18 @@ static OWN: &[MountOption<MountSettings>] = &[
         help: "external journal, or a folder to look for it in; of several, the one with the right \
                UUID is used; without it, any block device with that UUID",
     },
-    switch! { "mount", debug, ["debug"], [], false,
+    MountOption {
+        of: "mount",
+        form: Form::Size {
+            key: "offset",
+            least: 0,
+            set: |w, bytes| w.offset = bytes,
+            get: |w| (w.offset > 0).then_some(w.offset),
+        },
+        remount: false,
+        help: "where in a larger file or device the file system begins",
+    },
+    switch! { "mount", debug, ["debug", "fuse2fs_debug"], [], false,
     "the log has every level, also debug messages" },
     MountOption {
         of: "mount",
@@ -112,6 +125,12 @@ fn each(base: MountSettings, lists: &[String]) -> Result<(MountSettings, Vec<Str
         usage!(
             "mount options sync and writeback_cache exclude each other: with writeback_cache the \
              kernel keeps writes to itself, and none would be durable when it returns"
+        );
+    }
+    if wanted.fuse.fake_root && wanted.fuse.allow_other {
+        usage!(
+            "mount options fakeroot and allow_other exclude each other: everybody would be root in \
+             it"
         );
     }
     if wanted.ext4.data == DataMode::Transact && wanted.fuse.writeback_cache {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::io::Errno;
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::Scheduler;
+use steadfast_devices::filter::{Scheduler, Window};
+use steadfast_devices::source::descriptor;
 use steadfast_ext4::Dax;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_tune::JournalDevice;
@@ -27,7 +28,7 @@ use super::{
 };
 use crate::cli::Mount;
 use crate::commands::image;
-use crate::commands::journal_device::of_image;
+use crate::commands::journal_device::{of_image, open_journal};
 use crate::commands::serve as serve_commands;
 use crate::commands::volume;
 use crate::stop_signals::Stops;
@@ -289,14 +290,36 @@ fn open(args: &Mount, wanted: &mut MountSettings) -> Result<MountSource> {
         Dax::Always => image::open_in_place(path, wanted.ext4.read_only)?,
         Dax::Inode | Dax::Never => image::open(path, wanted.ext4.read_only)?,
     };
-    let journal = match wanted.ext4.no_load {
-        true => None,
-        false => of_image(path, &wanted.journals, wanted.ext4.read_only)?,
+    let device = from_offset(device, wanted.offset)?;
+    let journal = match (wanted.ext4.no_load, wanted.offset, wanted.journals.as_slice()) {
+        (true, _, _) => None,
+        // Which one it is the superblock says, and that is not at the beginning.
+        (false, 1.., [only]) => Some(open_journal(only, wanted.ext4.read_only, true)?),
+        (false, 1.., []) => None,
+        (false, 1.., _) => usage!("with offset= only one journal= can be given"),
+        (false, 0, journals) => of_image(path, journals, wanted.ext4.read_only)?,
     };
     let file =
         || memory::file(path).canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
     let source = absolute(path).unwrap_or_else(file);
     MountSource::on(device, journal, &source, wanted)
+}
+
+/// The device from this byte on.
+fn from_offset(device: Arc<dyn BlockDevice>, offset: u64) -> Result<Arc<dyn BlockDevice>> {
+    if offset == 0 {
+        return Ok(device);
+    }
+    let info = device.info();
+    let block = u64::from(info.logical_block);
+    if !offset.is_multiple_of(block) {
+        usage!("offset={offset}: {} has blocks of {block} bytes: a multiple is needed", info.name);
+    }
+    let Some(len) = info.size.checked_sub(offset).filter(|len| *len >= block) else {
+        usage!("offset={offset}: {} has {} bytes only", info.name, info.size);
+    };
+    let len = len / block * block;
+    Ok(Arc::new(Window::new(info.name.clone(), device, offset, len)?))
 }
 
 /// A volume that a running host keeps is mounted by the host: it is no file.
@@ -327,6 +350,8 @@ fn not_writable(path: &Path) -> Option<&'static str> {
     }
     match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
         Err(Errno::ROFS) => Some(PROTECTED),
+        // Who started this program had the right to.
+        Err(_) if descriptor(path, false).is_some() => None,
         Err(Errno::ACCESS | Errno::PERM) => Some("no permission to write it"),
         _ => None,
     }

@@ -21,15 +21,18 @@ mod place;
 #[cfg(test)]
 mod power_cut;
 
+use steadfast_tar::TarError;
 use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino, NewNode};
 
+pub(super) use self::attributes::group_of_acl;
 use self::contents::Budget;
 use self::links::Links;
 use super::Side;
 use super::descent::{Descent, NotEntered, WalkStep};
 use super::failures::TreeFailures;
 use super::names::joined;
-use crate::error::Result;
+use super::owners::Changes;
+use crate::error::{Error, Result};
 
 /// One end of a copy.
 pub(super) struct End<'c> {
@@ -52,6 +55,8 @@ pub(super) enum CopyError {
     Refused(String),
     /// What stands at its place must stay.
     Blocked(String),
+    /// The archive that it is in or goes into fails.
+    Archive(TarError),
 }
 
 /// A copy in progress.
@@ -60,6 +65,7 @@ pub(super) struct Copy<'c, 'f, 'h> {
     to: End<'c>,
     links: Links,
     budget: Budget,
+    changes: &'c Changes,
     failures: &'f mut TreeFailures<'h>,
     /// Spare names used so far.
     spare: u64,
@@ -76,13 +82,19 @@ struct TargetFolder {
 
 impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
     /// A copy from here to there.
-    pub fn new(from: End<'c>, to: End<'c>, failures: &'f mut TreeFailures<'h>) -> Result<Self> {
+    pub fn new(
+        from: End<'c>,
+        to: End<'c>,
+        changes: &'c Changes,
+        failures: &'f mut TreeFailures<'h>,
+    ) -> Result<Self> {
         let budget = match from.side {
             Side::Image => Budget::of_image(from.fs).map_err(|e| failures.error(&from.path, e))?,
             Side::Host => Budget::unlimited(),
         };
         let (links, below) = (Links::default(), Vec::new());
-        Ok(Copy { from, to, links, budget, failures, spare: 0, below, unread: None })
+        let (spare, unread) = (0, None);
+        Ok(Copy { from, to, links, budget, changes, failures, spare, below, unread })
     }
 
     /// Copies the object `attr` to the name `name` of the folder `dir`, or a folder's contents and
@@ -107,6 +119,9 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
         let path = self.from.path.clone();
         let mut walk =
             Descent::new(self.from.fs, self.from.side, attr, &path, TargetFolder { ino });
+        if self.changes.by_name {
+            walk = walk.by_name();
+        }
         // Paths below the top are shown under the tops of both ends.
         let top = joined(&path, b"x").len() - 1;
         while let Some(met) = walk.next(self.failures)? {
@@ -155,7 +170,11 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
         let to = || joined(&self.to.path, &self.below);
         let from = || joined(&self.from.path, &self.below);
         match done.and(self.unread.take().map_or(Ok(()), Err)) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.failures.written(&to());
+                Ok(())
+            }
+            Err(CopyError::Archive(e)) => Err(Error::Archive(e)),
             Err(CopyError::Refused(why)) => self.failures.record_text(&from(), &why),
             Err(CopyError::Blocked(why)) => self.failures.record_text(&to(), &why),
             Err(CopyError::From(e)) => self.failures.record(&from(), e),
@@ -187,8 +206,9 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
     /// How a new object is made: for its owner alone. In an image it is the owner's at once; who
     /// may give files away on the host is found out later.
     fn node(&self, attr: &Attr, mode: u16) -> NewNode {
+        let (uid, gid) = self.changes.owner(attr.uid, attr.gid);
         match self.to.side {
-            Side::Image => NewNode { mode, uid: attr.uid, gid: attr.gid, umask: 0 },
+            Side::Image => NewNode { mode, uid, gid, umask: 0 },
             Side::Host => NewNode {
                 mode,
                 uid: rustix::process::geteuid().as_raw(),
@@ -219,7 +239,7 @@ fn refused(why: NotEntered) -> CopyError {
 }
 
 /// Whether the next object would fail for the same reason.
-fn nothing_fits(e: &FsError) -> bool {
+pub(super) fn nothing_fits(e: &FsError) -> bool {
     use rustix::io::Errno;
     matches!(
         Errno::from_raw_os_error(e.errno()),

@@ -87,6 +87,7 @@ pub(super) struct Descent<'f, T> {
     been: HashSet<Ino>,
     path: Vec<u8>,
     hasher: RandomState,
+    by_name: bool,
 }
 
 impl<'f, T> Descent<'f, T> {
@@ -104,10 +105,18 @@ impl<'f, T> Descent<'f, T> {
             been: HashSet::from([start.ino]),
             path: path.to_vec(),
             hasher: RandomState::new(),
+            by_name: false,
         };
         descent.note_above(start.ino);
         descent.push(*start, here);
         descent
+    }
+
+    /// Each folder by name, which takes memory for its names.
+    pub fn by_name(mut self) -> Self {
+        self.by_name = true;
+        self.folders.iter_mut().for_each(|folder| folder.listing.by_name());
+        self
     }
 
     /// Notes the folders above the start, as far as their ".." lead.
@@ -129,7 +138,10 @@ impl<'f, T> Descent<'f, T> {
     }
 
     fn push(&mut self, attr: Attr, here: T) {
-        let listing = self.listing(&attr);
+        let mut listing = self.listing(&attr);
+        if self.by_name {
+            listing.by_name();
+        }
         self.folders.push(Folder { attr, listing, path: self.path.len(), here });
     }
 

@@ -12,6 +12,7 @@ use super::Side;
 use super::copy::{Copy, End};
 use super::failures::TreeFailures;
 use super::names::{joined, last};
+use super::owners::Changes;
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 
@@ -36,7 +37,12 @@ pub(super) struct Ends<'e> {
 
 impl Ends<'_> {
     /// Copies; files of the host that are excluded are neither copied nor replaced.
-    pub fn copy(&self, exclude: &[PathBuf], failures: &mut TreeFailures<'_>) -> Result<()> {
+    pub fn copy(
+        &self,
+        exclude: &[PathBuf],
+        changes: &Changes,
+        failures: &mut TreeFailures<'_>,
+    ) -> Result<()> {
         let inner = End {
             fs: &**self.fs.vfs(),
             side: self.fs.side(),
@@ -50,7 +56,7 @@ impl Ends<'_> {
             image: numbers(&self.host, exclude),
         };
         let (from, to) = if self.inwards { (outer, inner) } else { (inner, outer) };
-        Copy::new(from, to, failures)?.run(&self.attr, self.dir, self.name.as_deref())
+        Copy::new(from, to, changes, failures)?.run(&self.attr, self.dir, self.name.as_deref())
     }
 }
 
@@ -58,6 +64,18 @@ impl Ends<'_> {
 fn numbers(host: &HostFs, files: &[PathBuf]) -> Vec<Ino> {
     let number = |file: &PathBuf| file.metadata().ok().map(|m| host.number_of(m.dev(), m.ino()));
     files.iter().filter_map(number).collect()
+}
+
+/// From what is in the host's folder `host`, and the folder's own attributes, to the folder `to`.
+pub(super) fn contents_inwards<'e>(fs: &'e FileSystem, host: &Path, to: &[u8]) -> Result<Ends<'e>> {
+    let at_host = || Error::at("copy_in", host);
+    let source = HostFs::open(host).map_err(at_host())?;
+    let attr = source.getattr(source.root()).map_err(at_host())?;
+    let at_target = Error::at("copy_in", Path::new(OsStr::from_bytes(to)));
+    let into = resolve(&**fs.vfs(), to, true).map_err(at_target)?;
+    let from = host.as_os_str().as_bytes().to_vec();
+    let (dir, name, to) = (into.ino, None, to.to_vec());
+    Ok(Ends { fs, host: source, inwards: true, from, to, attr, dir, name })
 }
 
 /// From the host's file or folder `host` to `to`.

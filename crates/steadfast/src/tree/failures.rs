@@ -64,6 +64,8 @@ pub(super) struct TreeFailures<'h> {
     count: u64,
     /// By what is not kept: the first object, and how many more.
     notes: BTreeMap<String, (PathBuf, u64)>,
+    /// Objects that are there now, and the last of them.
+    written: (u64, Vec<u8>),
 }
 
 impl<'h> TreeFailures<'h> {
@@ -73,7 +75,8 @@ impl<'h> TreeFailures<'h> {
         on_failure: Option<OnFailure<'h>>,
         on_note: Option<OnNote<'h>>,
     ) -> Self {
-        TreeFailures { operation, on_failure, on_note, count: 0, notes: BTreeMap::new() }
+        let (notes, written) = (BTreeMap::new(), (0, Vec::new()));
+        TreeFailures { operation, on_failure, on_note, count: 0, notes, written }
     }
 
     fn report(&mut self, e: Error) -> Result<()> {
@@ -112,13 +115,29 @@ impl<'h> TreeFailures<'h> {
         }
     }
 
+    /// One more object is there, at `path`.
+    pub fn written(&mut self, path: &[u8]) {
+        self.written.0 += 1;
+        self.written.1.clear();
+        self.written.1.extend_from_slice(path);
+    }
+
+    /// Notes something about the last object that is there; of none about `top`.
+    pub fn note_at_last(&mut self, what: &str, top: &[u8]) {
+        let path = if self.written.0 == 0 { top.to_vec() } else { self.written.1.clone() };
+        self.note(what, &path);
+    }
+
     /// How many objects have failed.
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// Ends the operation, whose work went through or was given up: reports the notes.
-    pub fn end(self, done: Result<()>) -> Result<Report> {
+    pub fn end(mut self, done: Result<()>) -> Result<Report> {
+        if let (Err(_), count @ 1..) = (&done, self.written.0) {
+            self.note_at_last(&format!("the last of {count} objects that were written"), b"");
+        }
         let notes = self.notes.into_iter();
         let notes: Vec<Note> =
             notes.map(|(what, (path, more))| Note { what, path, more }).collect();

@@ -31,6 +31,16 @@ pub(super) enum ListStep {
     Damage(FsError),
 }
 
+impl ListStep {
+    fn name(&self) -> Option<&[u8]> {
+        match self {
+            ListStep::Entry(e) => Some(&e.name),
+            ListStep::Refused(name, _) => Some(name),
+            ListStep::More(_) | ListStep::Damage(_) => None,
+        }
+    }
+}
+
 /// A reading of a folder.
 pub(super) struct Listing {
     dir: Ino,
@@ -48,6 +58,16 @@ pub(super) struct Listing {
     bound: SizeLimit,
     /// The last damage that was reported.
     reported: Option<FsError>,
+    /// All steps by name, once the first was asked for; `None`: as they come.
+    sorted: Option<SortedSteps>,
+}
+
+/// Steps by name.
+enum SortedSteps {
+    /// Nothing was read yet.
+    Unread,
+    /// Those that are left.
+    Left(VecDeque<ListStep>),
 }
 
 enum ListPosition {
@@ -81,11 +101,33 @@ impl Listing {
             all_left,
             bound,
             reported: None,
+            sorted: None,
         }
+    }
+
+    /// Names in their order; what is wrong comes before them.
+    pub fn by_name(&mut self) {
+        self.sorted = Some(SortedSteps::Unread);
     }
 
     /// The next name, or what is wrong.
     pub fn next(&mut self, fs: &dyn FileSystem) -> Option<ListStep> {
+        match &mut self.sorted {
+            None => self.step(fs),
+            Some(SortedSteps::Left(left)) => left.pop_front(),
+            Some(SortedSteps::Unread) => {
+                let mut all: Vec<ListStep> = std::iter::from_fn(|| self.step(fs)).collect();
+                all.sort_by(|a, b| a.name().cmp(&b.name()));
+                let mut left = VecDeque::from(all);
+                let first = left.pop_front();
+                self.sorted = Some(SortedSteps::Left(left));
+                first
+            }
+        }
+    }
+
+    /// The next one as it comes.
+    fn step(&mut self, fs: &dyn FileSystem) -> Option<ListStep> {
         loop {
             while let Some(e) = self.part.pop_front() {
                 let first = self.met.insert(self.hasher.hash_one(&e.name));

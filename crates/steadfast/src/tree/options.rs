@@ -1,8 +1,13 @@
 //! How a tree is copied or removed.
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use steadfast_vfs::Timestamp;
+
+use super::archive::{self, Whiteouts};
 use super::failures::{Note, OnFailure, OnNote, Report, TreeFailures};
+use super::owners::{Changes, OwnerMap};
 use super::{ends, remove};
 use crate::error::{Error, Result, bytes};
 use crate::fs::FileSystem;
@@ -25,6 +30,9 @@ use crate::fs::FileSystem;
 #[must_use = "nothing happens before `copy_in`, `copy_out` or `remove`"]
 pub struct Options<'h> {
     single: bool,
+    contents: bool,
+    changes: Changes,
+    whiteouts: Whiteouts,
     exclude: Vec<PathBuf>,
     on_failure: Option<OnFailure<'h>>,
     on_note: Option<OnNote<'h>>,
@@ -53,6 +61,71 @@ impl<'h> Options<'h> {
     /// ```
     pub fn recursive(mut self, recursive: bool) -> Self {
         self.single = !recursive;
+        self
+    }
+
+    /// Of a folder that is copied in, takes what is in it and its own attributes for the target
+    /// folder, not the folder itself.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// std::fs::write(folder.path().join("file"), "text")?;
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// tree::Options::new().contents(true).copy_in(&fs, folder.path(), "/")?;
+    /// assert!(fs.exists("/file")?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn contents(mut self, contents: bool) -> Self {
+        self.contents = contents;
+        self
+    }
+
+    /// Other owners than the source has.
+    ///
+    /// ```
+    /// use steadfast::tree::{Options, OwnerMap};
+    ///
+    /// let options = Options::new().owners(OwnerMap::new().all(0, 0));
+    /// ```
+    pub fn owners(mut self, owners: OwnerMap) -> Self {
+        self.changes.owners = owners;
+        self
+    }
+
+    /// Whether copies of the same tree are the same: names are taken in their order, which needs
+    /// memory for one folder's names, and each object was last read when it was last changed.
+    ///
+    /// ```
+    /// let options = steadfast::tree::Options::new().by_name(true);
+    /// ```
+    pub fn by_name(mut self, by_name: bool) -> Self {
+        self.changes.by_name = by_name;
+        self
+    }
+
+    /// Later times than this become it.
+    ///
+    /// ```
+    /// use steadfast::{tree::Options, vfs::Timestamp};
+    ///
+    /// let options = Options::new().newest(Timestamp { secs: 1_700_000_000, nanos: 0 });
+    /// ```
+    pub fn newest(mut self, newest: Timestamp) -> Self {
+        self.changes.newest = Some(newest);
+        self
+    }
+
+    /// What [`unpack`](Self::unpack) does with whiteouts.
+    ///
+    /// ```
+    /// use steadfast::tree::{Options, Whiteouts};
+    ///
+    /// let options = Options::new().whiteouts(Whiteouts::Apply);
+    /// ```
+    pub fn whiteouts(mut self, whiteouts: Whiteouts) -> Self {
+        self.whiteouts = whiteouts;
         self
     }
 
@@ -132,7 +205,10 @@ impl<'h> Options<'h> {
         host: impl AsRef<Path>,
         to: impl AsRef<Path>,
     ) -> Result<Report> {
-        let ends = ends::inwards(fs, host.as_ref(), bytes(to.as_ref()), !self.single)?;
+        let ends = match self.contents {
+            true => ends::contents_inwards(fs, host.as_ref(), bytes(to.as_ref()))?,
+            false => ends::inwards(fs, host.as_ref(), bytes(to.as_ref()), !self.single)?,
+        };
         self.copy("copy_in", ends)
     }
 
@@ -165,7 +241,73 @@ impl<'h> Options<'h> {
 
     fn copy(self, operation: &'static str, ends: ends::Ends<'_>) -> Result<Report> {
         let mut failures = TreeFailures::new(operation, self.on_failure, self.on_note);
-        let done = ends.copy(&self.exclude, &mut failures);
+        let done = ends.copy(&self.exclude, &self.changes, &mut failures);
+        failures.end(done)
+    }
+
+    /// Unpacks a tar archive into the folder `to`: ustar, GNU's and pax, with attributes, access
+    /// control lists, holes, hard links and devices. It is read once, from its beginning to its
+    /// end.
+    ///
+    /// Nothing is made outside of `to`, whatever names and links the archive has: `..` is refused,
+    /// a `/` in front is left out, and a path that leads through a link is refused.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree::Options};
+    ///
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// fs.write("/file", "text")?;
+    /// let mut archive = Vec::new();
+    /// Options::new().pack(&fs, "/", &mut archive)?;
+    /// fs.create_dir("/copy")?;
+    /// Options::new().unpack(&fs, &archive[..], "/copy")?;
+    /// assert_eq!(fs.read_to_string("/copy/file")?, "text");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such folder; the archive is none, damaged or cut off; the first member that
+    /// fails (without [`on_failure`](Self::on_failure)); a full or read-only target.
+    pub fn unpack(
+        self,
+        fs: &FileSystem,
+        mut archive: impl Read,
+        to: impl AsRef<Path>,
+    ) -> Result<Report> {
+        let mut failures = TreeFailures::new("unpack", self.on_failure, self.on_note);
+        let how = (&self.changes, self.whiteouts);
+        let to = bytes(to.as_ref());
+        let done = archive::unpack(&**fs.vfs(), &mut archive, to, how, &mut failures);
+        failures.end(done)
+    }
+
+    /// Packs a file or a tree into a tar archive, pax where that is needed: names are those below
+    /// `from`, in their order, so that the same tree gives the same archive. An empty `lost+found`
+    /// of the file system is left out.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree::Options};
+    ///
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// fs.write("/file", "text")?;
+    /// let mut archive = Vec::new();
+    /// Options::new().pack(&fs, "/", &mut archive)?;
+    /// assert!(archive.starts_with(b"./") && archive.len() % 512 == 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such file; the archive cannot be written; the first object that fails (without
+    /// [`on_failure`](Self::on_failure)).
+    pub fn pack(
+        self,
+        fs: &FileSystem,
+        from: impl AsRef<Path>,
+        mut archive: impl Write,
+    ) -> Result<Report> {
+        let mut failures = TreeFailures::new("pack", self.on_failure, self.on_note);
+        let from = bytes(from.as_ref());
+        let done = archive::pack(fs, from, &mut archive, &self.changes, &mut failures);
         failures.end(done)
     }
 

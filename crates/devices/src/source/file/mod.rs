@@ -35,7 +35,7 @@ use steadfast_runtime::is_simulated;
 pub use holder::{Holder, locked_by};
 pub(super) use host::device_persistence;
 use image::Image;
-pub use open::{Direct, FileOptions, OpenError};
+pub use open::{Direct, FileOptions, OpenError, descriptor};
 pub(crate) use open::{create_sized, folder_of, locked, system};
 use pool::ThreadPool;
 

@@ -141,6 +141,8 @@ enum NoDirect {
     NotAsked,
     #[error("the file system that holds it refuses O_DIRECT")]
     Refused,
+    #[error("it is a descriptor of whoever started this program")]
+    Inherited,
     #[error("the file system that holds it cannot")]
     Cannot,
     #[error("direct reads are refused")]
@@ -311,6 +313,11 @@ fn open_file(
         Err(Errno::INVAL) if !direct.is_empty() => (with(flags), Some(NoDirect::Refused)),
         other => (other, None),
     };
+    // Who started this program had the right to open it.
+    let is_refused = matches!(file, Err(Errno::ACCESS | Errno::PERM));
+    if is_refused && let Some(file) = descriptor(path, options.read_only) {
+        return Ok((file, Some(NoDirect::Inherited)));
+    }
     let file = file.map_err(|e| match e {
         Errno::BUSY => busy_device(path),
         Errno::TXTBSY => OpenError::Busy {
@@ -326,6 +333,20 @@ fn open_file(
         rustix::fs::fstat(&file).is_ok_and(|stat| host::is_read_only(stat.st_rdev))
     };
     if is_refused { Err(system(path, FOR_BOTH, Errno::ROFS)) } else { Ok((file, refused)) }
+}
+
+/// The descriptor of this process that a path names (`/dev/fd/3`, `/proc/self/fd/3`), once more, if
+/// it is open for reading, and unless `read_only` for writing.
+pub fn descriptor(path: &Path, read_only: bool) -> Option<OwnedFd> {
+    use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+    let path = path.to_str()?;
+    let number = path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"))?;
+    let us = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
+    let file = pidfd_getfd(us, number.parse().ok()?, PidfdGetfdFlags::empty()).ok()?;
+    let flags = fcntl_getfl(&file).ok()?;
+    let mode = flags & OFlags::RWMODE;
+    let is_fit = mode == OFlags::RDWR || read_only && mode == OFlags::RDONLY;
+    (is_fit && !flags.contains(OFlags::PATH)).then_some(file)
 }
 
 /// A block device that somebody has opened exclusively: a mount does, too.
@@ -371,7 +392,14 @@ impl Opening<'_> {
         let file = self.under.as_ref().unwrap_or(&self.file);
         match while_busy(|| flock(file, operation)) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(locked(self.path, file)),
+            Err(Errno::WOULDBLOCK) => {
+                // Locked by whoever handed the descriptor to us: for us, then.
+                let given = descriptor(self.path, self.options.read_only);
+                let Some(given) = given.filter(|given| flock(given, operation).is_ok()) else {
+                    return Err(locked(self.path, file));
+                };
+                self.under = Some(given);
+            }
             Err(e) => self.notes.push(format!("the file cannot be locked: {e}")),
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! flags, mode, times; in this order, because a change of owner takes capabilities and set-id bits
 //! away, an access control list changes the mode, and everything changes times.
 
+use steadfast_tar::ACCESS_ACL;
 use steadfast_vfs::path::shown;
 use steadfast_vfs::{Attr, FileType, FsError, Ino, SetAttr, SetTime, SetXattr};
 
@@ -12,8 +13,6 @@ use crate::tree::names::joined;
 /// Attributes that hold for a file of one host only: not put into an image, and not taken from it.
 /// All others are copied; those that only root may set (`trusted.*`, `security.*`) by root.
 const OF_THE_HOST: [&[u8]; 3] = [b"security.selinux", b"security.ima", b"security.evm"];
-
-const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u16 = 0o6000;
@@ -27,6 +26,7 @@ impl Copy<'_, '_, '_> {
     /// Gives the copy `made` all that the object `attr` has. What cannot be kept is noted; what
     /// cannot be read is in `unread` afterwards.
     pub(super) fn attributes(&mut self, attr: &Attr, made: Ino) -> Result<(), CopyError> {
+        let attr = &self.changes.of(attr);
         let owned = self.owner(attr, made)?;
         let acl_lost = self.xattrs(attr, made)?;
         self.flags(attr, made)?;
@@ -112,7 +112,10 @@ impl Copy<'_, '_, '_> {
                 continue;
             }
             let value = match self.from.fs.getxattr(attr.ino, &name) {
-                Ok(value) => value,
+                Ok(mut value) => {
+                    self.changes.value(&name, &mut value);
+                    value
+                }
                 Err(FsError::NoData) => continue,
                 Err(e) if has_none(&e) || self.from.side == Side::Host => {
                     self.not_kept(&name, &e);
@@ -191,7 +194,7 @@ fn has_none(e: &FsError) -> bool {
 
 /// What an access control list in the kernel's form (a version, then entries of tag, permissions
 /// and id) gives the owning group (`ACL_GROUP_OBJ`).
-fn group_of_acl(value: &[u8]) -> Option<u16> {
+pub(in crate::tree) fn group_of_acl(value: &[u8]) -> Option<u16> {
     const GROUP_OBJ: u16 = 4;
     let entries = value.get(4..)?.chunks_exact(8);
     let word = |e: &[u8], at: usize| u16::from_le_bytes([e[at], e[at + 1]]);

@@ -1,5 +1,6 @@
 //! The command line: what can be asked, with examples.
 
+pub mod examples;
 mod image;
 mod lab;
 mod sweep;

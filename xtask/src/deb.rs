@@ -34,6 +34,15 @@ const HELPERS: [(&str, &str); 4] = [
     ("umount.fuse.steadfast", "steadfast-umount"),
 ];
 
+/// Documents: folders of the repository, where they are in the package's own, and their ending.
+const EVERYTHING: [(&str, &str, &str); 5] = [
+    ("docs", "docs", "md"),
+    ("docs/internals", "docs/internals", "md"),
+    ("docs/images", "docs/images", "svg"),
+    ("crates/lab/scenarios", "scenarios", "toml"),
+    ("crates/lab/parts", "parts", "toml"),
+];
+
 /// What is to be made.
 struct DebOptions {
     program: Option<PathBuf>,
@@ -209,6 +218,18 @@ impl Package<'_> {
         self.write(&format!("{folder}/copyright"), copyright(&license), 0o644)?;
         let changes = fs::read_to_string(self.root.join("CHANGELOG.md"))?;
         self.compressed(&format!("{folder}/changelog"), changes)?;
+        let readme = fs::read_to_string(self.root.join("README.md"))?;
+        self.write(&format!("{folder}/README.md"), readme, 0o644)?;
+        for (from, to, ending) in EVERYTHING {
+            for entry in fs::read_dir(self.root.join(from))? {
+                let path = entry?.path();
+                let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+                if path.extension() == Some(OsStr::new(ending)) {
+                    let text = fs::read(&path)?;
+                    self.write(&format!("{folder}/{to}/{name}"), text, 0o644)?;
+                }
+            }
+        }
         let day = said(Command::new("date").env("LC_ALL", "C").arg("-R"))?;
         let changes = format!(
             "steadfast ({version}) unstable; urgency=medium\n\n  * Built by cargo xtask deb.\n\n \

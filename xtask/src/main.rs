@@ -14,6 +14,7 @@ mod arguments;
 mod bench;
 mod binaries;
 mod btt;
+mod claims;
 mod conformance;
 mod deb;
 mod fresh;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::claims;
+
 const README: &str = "README.md";
 /// Who comes for the first time reads this much.
 const README_LINES: usize = 120;
@@ -42,6 +44,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     if let Some(readme) = pages.get(&root.join(README)) {
         let tested = std::fs::read_to_string(root.join(TESTED)).context(TESTED)?;
         faults.extend(untested(readme, &tested));
+        faults.extend(claims::check(README, readme));
     }
     Ok(faults)
 }

@@ -15,7 +15,8 @@
 //! out.
 //! The program is `steadfast` (built now) or `xtask`. What begins with `|` or `*` stays as it is,
 //! everything else is put into a code block; with `console` after `quick` the command stands above
-//! it, behind a `$`, as in a terminal.
+//! it, behind a `$`, as in a terminal; with `excerpt` the block is of some of the lines, in their
+//! order, which somebody has chosen.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -26,7 +27,7 @@ use crate::{answers, step, value};
 
 /// Results that are kept: the file in docs/results, the command that writes it, and what that
 /// needs.
-const RESULTS: [(&str, &str, &str); 7] = [
+const RESULTS: [(&str, &str, &str); 8] = [
     (
         "nvram-journal-full.json",
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
@@ -37,6 +38,7 @@ const RESULTS: [(&str, &str, &str); 7] = [
         "steadfast lab run nvram-journal --full --band --cuts 0 --json -",
         "",
     ),
+    ("nvram-journal.json", "steadfast lab run nvram-journal --json -", ""),
     ("data-at-risk.json", "steadfast lab run data-at-risk --json -", "root"),
     ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -", ""),
     ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -", ""),
@@ -206,6 +208,7 @@ fn pages(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 struct Table {
     quick: bool,
     console: bool,
+    excerpt: bool,
     command: String,
     body: String,
 }
@@ -233,8 +236,8 @@ fn remade(
             body.push_str(line);
         }
         let is = |word: &str| kind.split_whitespace().any(|w| w == word);
-        let (quick, console) = (is("quick"), is("console"));
-        let table = Table { quick, console, command: command.trim().into(), body };
+        let (quick, console, excerpt) = (is("quick"), is("console"), is("excerpt"));
+        let table = Table { quick, console, excerpt, command: command.trim().into(), body };
         out.push_str(&make(&table)?.unwrap_or(table.body));
         out.push_str(END);
         out.push('\n');
@@ -244,7 +247,24 @@ fn remade(
 
 /// What a command prints, as it stands in a page.
 fn made(root: &Path, table: &Table) -> anyhow::Result<String> {
-    Ok(in_page(table, printed(root, &table.command)?.trim_end()))
+    let text = printed(root, &table.command)?;
+    if table.excerpt {
+        excerpt(table, &text)?;
+        return Ok(table.body.clone());
+    }
+    Ok(in_page(table, text.trim_end()))
+}
+
+/// That the lines of a block are lines of the text, in their order. They cannot be made anew.
+fn excerpt(table: &Table, text: &str) -> anyhow::Result<()> {
+    let mut lines = text.lines();
+    let own = table.body.lines().filter(|line| !line.starts_with("```") && !line.trim().is_empty());
+    for line in own {
+        if !lines.any(|printed| printed.trim_end() == line.trim_end()) {
+            bail!("{}: it does not print this line, or not there: '{line}'", table.command);
+        }
+    }
+    Ok(())
 }
 
 fn in_page(table: &Table, text: &str) -> String {
@@ -326,6 +346,22 @@ mod tests {
         assert_eq!(of("quick", "| a |"), "\n| a |\n\n");
         assert_eq!(of("quick", "a"), "```\na\n```\n");
         assert_eq!(of("quick console", "a"), "```console\n$ steadfast x\na\n```\n");
+    }
+
+    #[test]
+    fn an_excerpt_is_of_lines_in_their_order() {
+        let of = |body: &str| {
+            let body = format!("```\n{body}\n```\n");
+            let command = "steadfast x".to_owned();
+            excerpt(
+                &Table { quick: true, console: false, excerpt: true, command, body },
+                "a\nb\nc\n",
+            )
+        };
+        assert!(of("a\nc").is_ok() && of("").is_ok());
+        for wrong in ["c\na", "a\na", "d"] {
+            assert!(of(wrong).unwrap_err().to_string().contains("does not print"), "{wrong}");
+        }
     }
 
     #[test]

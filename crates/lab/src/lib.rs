@@ -7,12 +7,13 @@
 //! * [`devices`]: the kinds of devices that a scenario can name;
 //! * [`mod@run`]: runs every variant and cuts its power; [`check`] finds mistakes before;
 //! * [`results`]: the figures, as JSON has them; [`table`] and [`report`] show them;
+//! * [`answer`]: what of them is said first, in sentences;
 //! * [`sensitivity`]: changes each parameter alone, and shows which figures move;
 //! * [`validate`]: the disk model against drives that were measured.
 //!
 //! docs/lab.md describes scenario files and the JSON.
 
-mod answer;
+pub mod answer;
 pub mod calibrate;
 pub mod compare;
 pub mod devices;

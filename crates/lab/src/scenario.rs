@@ -176,14 +176,23 @@ impl Scenario {
         Scenario::parse(&Scenario::text_of(name_or_file)?, name_or_file)
     }
 
+    /// The names of those that come with the program.
+    pub fn own_names() -> impl Iterator<Item = &'static str> {
+        EMBEDDED.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a scenario that comes with the program.
+    pub fn own_text(name: &str) -> Option<&'static str> {
+        EMBEDDED.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+    }
+
     /// The text of a scenario: of one that comes with the program, or of a file.
     ///
     /// # Errors
     /// There is neither.
     pub fn text_of(name_or_file: &str) -> Result<String, LabError> {
-        let own = EMBEDDED.iter().find(|(name, _)| *name == name_or_file);
-        if let Some((_, text)) = own {
-            return Ok((*text).to_owned());
+        if let Some(text) = Scenario::own_text(name_or_file) {
+            return Ok(text.to_owned());
         }
         bounded::text(Path::new(name_or_file), bounded::SETTINGS_MAX).map_err(|e| {
             LabError::NotFound {

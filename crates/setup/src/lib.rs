@@ -25,6 +25,7 @@ mod namespace;
 mod new_volume;
 pub mod options;
 pub mod path;
+mod presets;
 mod setup_file;
 mod stack;
 pub mod tables;
@@ -37,6 +38,7 @@ pub use error::{OptionsError, SetupError};
 pub use machine::Machine;
 pub use namespace::Namespace;
 pub use new_volume::NewVolume;
+pub use presets::PRESETS;
 pub use stack::{NamedDevices, Stack};
 pub use volumes::{OpenVolumes, Volumes, peer_setup};
 

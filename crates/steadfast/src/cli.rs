@@ -1,6 +1,7 @@
 //! The command line: what can be asked, with examples.
 
 mod copy;
+pub mod examples;
 mod image;
 mod lab;
 mod sweep;

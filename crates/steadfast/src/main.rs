@@ -184,6 +184,7 @@ fn done(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
             let format = if json { Some(cli::ListFormat::Json) } else { format };
             lab::devices(kind.as_deref(), format, out)?;
         }
+        Command::Lab(Lab::Scenario { scenario, .. }) => lab::scenario(scenario.as_deref(), out)?,
         Command::Lab(Lab::Keys { markdown, json }) => lab::keys(markdown, json, out)?,
         Command::Lab(Lab::Check { scenario, json }) => lab::check(&scenario, json, out)?,
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),

@@ -365,6 +365,30 @@ fn the_list_of_scenarios_fits_eighty_columns() {
     assert!(list.contains("external-async") && list.contains("data-at-risk"), "{list}");
 }
 
+/// What is printed is a file that can be run, and so is one with a preset.
+#[test]
+fn a_scenario_that_is_printed_is_a_start() {
+    let d = Desk::new();
+    std::fs::write(d.path().join("mine.toml"), d.good("lab scenario nvdimm-dax")).unwrap();
+    assert!(d.good("lab check mine.toml").contains("good: "));
+    let presets = d.good("lab scenario --presets");
+    for preset in ["disk-7200", "nvme", "sata-ssd", "emmc", "sd-card"] {
+        assert!(presets.contains(&format!("\n[device.{preset}]\n")), "{preset}");
+        let setup = format!(
+            "[device.d]\npreset = \"{preset}\"\nsectors = 2097152\n\
+             [stack]\ndisk = \"d\"\nmount = \"data=ordered\"\n"
+        );
+        std::fs::write(d.path().join("setup.toml"), setup).unwrap();
+        assert!(d.good("lab check setup.toml").contains("good: a setup"));
+    }
+    let said = d.bad("lab scenario nvram-jornal", 2);
+    assert!(said.contains("did you mean `nvram-journal`?"), "{said}");
+    let wrong = "[device.d]\npreset = \"nvm\"\n[stack]\ndisk = \"d\"\n";
+    std::fs::write(d.path().join("setup.toml"), wrong).unwrap();
+    let said = d.bad("lab check setup.toml", 2);
+    assert!(said.contains("no preset `nvm`") && said.contains("mean `nvme`?"), "{said}");
+}
+
 #[test]
 fn without_root_the_kernel_is_no_peer() {
     let d = Desk::new();

@@ -37,6 +37,8 @@ mod refused;
 mod replaced;
 #[path = "crash/scenario.rs"]
 mod scenario;
+#[path = "crash/screen.rs"]
+mod screen;
 #[path = "crash/servers.rs"]
 mod servers;
 #[path = "crash/several.rs"]

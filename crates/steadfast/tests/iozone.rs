@@ -60,6 +60,40 @@ fn twenty_lines_run_on_this_machine() {
     }
 }
 
+/// Two runs in virtual time, whose figures are the same every time: one file at a time, and three
+/// children.
+const SCREENS: [(&str, &str); 2] = [
+    ("matrix", "-a -n 64k -g 256k -i 0 -i 1 -i 2 -o"),
+    ("runs", "-t 1 -t 3 -s 256k -r 64k -i 0 -i 1 -i 2 -o -I --settle 0"),
+];
+
+/// A terminal gets the answer in its 24 lines of 80 columns; a pipe, and --wide, IOzone's layout.
+#[test]
+fn a_terminal_gets_the_answer() {
+    let folder = TempDir::new().unwrap();
+    let on_terminal = |line: &str| {
+        // `script` is the terminal.
+        let program = env!("CARGO_BIN_EXE_steadfast");
+        let mut command = Command::new("script");
+        let line = format!("{program} {line} 2> /dev/null");
+        command.args(["-qec", &line, "/dev/null"]).current_dir(folder.path());
+        let out = steadfast_suite::output(LIMIT, &mut command).unwrap();
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stdout));
+        String::from_utf8(out.stdout).unwrap().replace('\r', "")
+    };
+    for (name, options) in SCREENS {
+        let line = format!("iozone --stack nvram-journal --variant external {options}");
+        let screen = on_terminal(&line);
+        let fits = |line: &str| line.chars().count() <= 80;
+        assert!(screen.lines().count() <= 24 && screen.lines().all(fits), "{screen}");
+        let kept = Path::new("tests/iozone").join(format!("{name}.txt"));
+        snapbox::assert_data_eq!(screen, snapbox::Data::read_from(&kept, None).raw());
+        for other in [on_terminal(&format!("{line} --wide")), good(folder.path(), &line)] {
+            assert!(other.contains("\niozone test complete.\n"), "{other}");
+        }
+    }
+}
+
 /// By another reader of such files than ours: xlrd, which has read them for twenty years.
 #[test]
 fn a_spreadsheet_is_read_by_others() {

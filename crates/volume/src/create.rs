@@ -228,7 +228,7 @@ fn plan_rows(
     }
     let unit = u64::from(interlace.unwrap_or(BLOCK as u32));
     if unit == 0 || unit % BLOCK != 0 || unit > 100 << 20 {
-        refuse!("an interlace of {unit} bytes: whole blocks of {BLOCK}, at most 100 MB");
+        refuse!("an interlace of {unit} bytes: whole blocks of {BLOCK}, at most 100 MiB");
     }
     let mut members = Vec::new();
     let mut layouts = Vec::new();

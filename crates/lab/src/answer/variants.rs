@@ -26,8 +26,8 @@ pub struct AnswerTable {
 pub struct AnswerLine {
     /// Their names.
     pub variants: Vec<String>,
-    /// What the first is, in words.
-    pub label: String,
+    /// It is shown also where not all have room.
+    pub keep: bool,
     /// A figure for each heading, and whether it is an alarm. Ranges and bounds are in the tables.
     pub figures: Vec<(String, bool)>,
 }
@@ -48,8 +48,8 @@ pub(super) fn table(results: &Results) -> Option<AnswerTable> {
         match lines.iter_mut().find(|(line, _)| line.figures == figures) {
             Some((line, _)) => line.variants.push(variant.name.clone()),
             None => {
-                let (variants, label) = (vec![variant.name.clone()], variant.label.clone());
-                lines.push((AnswerLine { variants, label, figures }, filled));
+                let variants = vec![variant.name.clone()];
+                lines.push((AnswerLine { variants, keep: false, figures }, filled));
             }
         }
     }

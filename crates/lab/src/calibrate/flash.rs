@@ -152,7 +152,7 @@ impl Flash for NvramParams {
     }
 }
 
-/// Bytes in kB that are written while a group is erased: of a default one.
+/// KiB that are written while a group is erased: of a default one.
 const ERASED_KB: f64 = 524.288;
 
 /// A kind's model that is nearest to the figures of a device, and how far it is: the mean of the

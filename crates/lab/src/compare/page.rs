@@ -44,9 +44,10 @@ impl StackComparison {
                 section { h2 { "The stacks" } (self.table())
                           @if let Some(said) = self.footnote() { p.caption { (said) } } }
                 @let shown = self.shown();
-                @if let Some(timeline) = report::timeline(results, &shown) {
+                @let timeline = report::timeline(results, &shown);
+                @if !timeline.is_empty() {
                     section { h2 { "The program over time" }
-                              (report::figures(&[timeline], "panels", TIMELINE)) }
+                              (report::figures(&timeline, "panels", TIMELINE)) }
                 }
                 @let syncs = report::syncs(results, &shown);
                 @if !syncs.is_empty() {
@@ -161,8 +162,8 @@ fn how(results: &Results) -> Markup {
             thead { tr { th { "stack" } th { "devices" } th { "mount" } } }
             tbody { @for v in &results.variants { tr {
                 th scope="row" { (v.name) }
-                td { @for device in &v.devices { (device) br; } }
-                td { @if !v.mount.is_empty() { code { (v.mount) } } }
+                td data-of="devices" { @for device in &v.devices { (device) br; } }
+                td data-of="mount" { @if !v.mount.is_empty() { code { (v.mount) } } }
             } } }
         } }
     }

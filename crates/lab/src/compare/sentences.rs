@@ -12,32 +12,48 @@ const BOUND_MAX: f64 = 50.0;
 /// Stacks whose times differ by less than this share wait for the same device.
 const SAME: f64 = 0.001;
 
+/// A sentence, and whether it is part of the answer: the others say how the figures came about.
+type Said = (bool, String);
+
 impl StackComparison {
     /// What it means, in sentences made of the figures.
     pub fn sentences(&self) -> Vec<String> {
-        let mut said: Vec<String> = self.of_stopped().into_iter().collect();
-        said.extend(self.of_speed());
-        said.extend(self.of_recorded());
+        self.said().into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// Those of them that are the answer.
+    pub(super) fn answer(&self) -> Vec<String> {
+        let said = self.said().into_iter();
+        said.filter(|(is_answer, _)| *is_answer).map(|(_, text)| text).collect()
+    }
+
+    fn said(&self) -> Vec<Said> {
+        let answer = |text: String| (true, text);
+        let more = |text: String| (false, text);
+        let mut said: Vec<Said> = self.of_stopped().into_iter().map(answer).collect();
+        said.extend(self.of_speed().map(answer));
+        said.extend(self.of_recorded().map(more));
         said.extend(self.of_choice());
-        said.extend(self.of_same());
+        said.extend(self.of_same().into_iter().map(more));
         let cut: Vec<(&StackRow, &Loss)> =
             self.rows.iter().filter_map(|row| Some((row, row.loss.as_ref()?))).collect();
         if cut.is_empty() {
             let was_run = !self.rows.is_empty();
-            said.extend(was_run.then(|| "The power was not cut (--cuts).".to_owned()));
+            said.extend(was_run.then(|| answer("The power was not cut (--cuts).".to_owned())));
             return said;
         }
-        said.extend(self.of_safe());
-        said.extend(of_scope(&self.rows));
+        said.extend(self.of_safe().map(answer));
+        said.extend(of_left_out(&self.rows).map(answer));
+        said.extend(of_unnamed(&self.rows).map(more));
         let (controls, honest): (Vec<_>, Vec<_>) =
             cut.into_iter().partition(|(row, _)| row.is_control);
         let (kept, broke): (Vec<_>, Vec<_>) =
             honest.into_iter().partition(|(_, loss)| loss.broken_promises == 0);
         if !kept.is_empty() {
-            said.push(of_promised(&kept, &controls));
-            said.extend(of_lost(&kept));
+            said.push(answer(of_promised(&kept, &controls)));
+            said.extend(of_lost(&kept).map(answer));
         }
-        said.extend(broke.into_iter().chain(controls).filter_map(of_broken));
+        said.extend(broke.into_iter().chain(controls).filter_map(of_broken).map(answer));
         said
     }
 
@@ -63,35 +79,30 @@ impl StackComparison {
     }
 
     /// What the figures are of, where that is not the whole program on the whole catalogue.
-    fn of_choice(&self) -> Vec<String> {
+    fn of_choice(&self) -> Vec<Said> {
         let StackChoice { flat_out, only, budget, cut_off, .. } = &self.choice;
         let mut said = Vec::new();
         if let Some(calls) = cut_off {
-            said.push(format!(
+            let text = format!(
                 "The trace was cut off: the figures are of the {} that are in it.",
                 counted(*calls, "call")
-            ));
+            );
+            said.push((true, text));
         }
         if *flat_out {
-            said.push(
-                "Without the program's own work (--flat-out): each call is made as soon as those \
-                 before it allow."
-                    .to_owned(),
-            );
+            let text = "Without the program's own work (--flat-out): each call is made as soon as \
+                        those before it allow.";
+            said.push((true, text.to_owned()));
         }
         if !self.without_price.is_empty() {
-            said.push(format!(
-                "Without a price, and so left out ({}): {}.",
-                stacks(self.without_price.len()),
-                self.without_price.join(", ")
-            ));
+            let (names, all) = (self.without_price.join(", "), stacks(self.without_price.len()));
+            said.push((false, format!("Without a price, and so left out ({all}): {names}.")));
         }
         let is_part = !only.is_empty() || budget.is_some();
         if let Some(base) = self.rows.iter().find(|row| row.is_first).filter(|_| is_part) {
-            said.push(format!(
-                "\"times as fast\" is beside {}, the first of these stacks.",
-                base.stack
-            ));
+            let text =
+                format!("\"times as fast\" is beside {}, the first of these stacks.", base.stack);
+            said.push((false, text));
         }
         said
     }
@@ -99,16 +110,23 @@ impl StackComparison {
     fn of_speed(&self) -> Option<String> {
         let (best, base) = (self.rows.first()?, self.rows.iter().find(|row| row.is_first)?);
         let within = match self.choice.budget {
-            Some(budget) => format!(" within {}", self.money(budget)),
+            Some(budget) if self.without_price.is_empty() => {
+                format!(" within {}", self.money(budget))
+            }
+            Some(budget) => {
+                let left_out = stacks(self.without_price.len());
+                format!(" within {} ({left_out} without a price)", self.money(budget))
+            }
             None if best.stack == base.stack => return None,
             None => String::new(),
         };
         let beside = match best.stack == base.stack {
             true => String::new(),
             false => format!(
-                ", {} on {} ({})",
+                ", {} on {} ({}; {})",
                 seconds(base.seconds.median()),
                 base.stack,
+                base.label,
                 times(best.times.unwrap_or(1.0))
             ),
         };
@@ -219,24 +237,27 @@ fn of_broken((row, loss): (&StackRow, &Loss)) -> Option<String> {
 }
 
 /// What of the program no figure shows.
-fn of_scope(rows: &[StackRow]) -> Vec<String> {
+fn of_left_out(rows: &[StackRow]) -> Option<String> {
     let left_out = most_of(rows.iter(), |scope| scope.files_left_out);
-    let left_out = (left_out > 0).then(|| {
+    (left_out > 0).then(|| {
         format!(
             "Not judged: {} of more than 64 MiB, or with a range taken out or put in. What a cut \
              takes of that is in no figure.",
             counted(left_out, "file")
         )
-    });
+    })
+}
+
+/// What breaks no promise, though it was synced.
+fn of_unnamed(rows: &[StackRow]) -> Option<String> {
     let unnamed = most_of(rows.iter(), |scope| scope.files_without_name);
-    let unnamed = (unnamed > 0).then(|| {
+    (unnamed > 0).then(|| {
         format!(
             "{} synced, and not the folder with the new name: POSIX lets a cut take the whole \
              file, so that breaks no promise.",
             if unnamed == 1 { "1 file was".to_owned() } else { format!("{unnamed} files were") }
         )
-    });
-    left_out.into_iter().chain(unnamed).collect()
+    })
 }
 
 fn most_of<'r>(rows: impl Iterator<Item = &'r StackRow>, of: fn(JudgedScope) -> u64) -> u64 {

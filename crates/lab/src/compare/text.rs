@@ -1,12 +1,52 @@
-//! The comparison for a terminal of 80 columns.
+//! The comparison for a terminal of 80 columns: the answer in a screen, or all of it.
 
-use super::StackComparison;
 use super::columns::{COLUMNS, cells};
+use super::{StackComparison, StackRow};
+use crate::answer::{AnswerLine, AnswerTable};
+use crate::results::Note;
+use crate::table::{Layout, screen};
 use crate::wrap::wrapped;
 
+/// Notes of what must not be that a screen has.
+const ALARMS: usize = 2;
+const REST: &str = "All stacks, figures and notes: --wide; a page: --report FILE.html";
+
 impl StackComparison {
-    /// What was found, then a row for each stack, the fastest first.
-    pub fn text(&self) -> String {
+    /// What was found, and the table as far as both fit a screen: `more` is said as well.
+    pub fn text(&self, notes: &[Note], more: Option<&str>) -> String {
+        let alarms = notes.iter().filter(|note| note.alarm).map(|note| note.text.clone());
+        let said = alarms.take(ALARMS).chain(self.answer()).chain(more.map(str::to_owned));
+        let said: Vec<String> = said.collect();
+        match self.rows.is_empty() {
+            true => said.iter().map(|text| wrapped(text, 0)).collect(),
+            false => screen(&said, &self.screen_table(), REST, Layout::default()),
+        }
+    }
+
+    /// The columns that the sentences use. What the others are compared with is there, and what
+    /// loses what was promised.
+    fn screen_table(&self) -> AnswerTable {
+        let price = self.has_prices().then(|| match &self.currency {
+            Some(currency) => format!("price, {currency}"),
+            None => "price".to_owned(),
+        });
+        let names = ["place", "seconds", "times as fast", "promises broken", "most lost"];
+        let headings = names.iter().map(|name| (*name).to_owned()).chain(price.clone()).collect();
+        let line = |row: &StackRow| {
+            let [place, stack, seconds, times, _, _, broken, lost] = cells(row);
+            let price = price.iter().map(|_| row.price.map_or("-".into(), |p| p.to_string()));
+            let figures = [place, seconds, times, broken, lost].into_iter().chain(price);
+            AnswerLine {
+                variants: vec![stack],
+                keep: row.is_first || row.broke(),
+                figures: figures.map(|figure| (figure, false)).collect(),
+            }
+        };
+        AnswerTable { title: "stack", headings, lines: self.rows.iter().map(line).collect() }
+    }
+
+    /// All that was found, then a row for each stack, the fastest first.
+    pub fn wide_text(&self) -> String {
         let mut out = String::new();
         self.sentences().iter().for_each(|sentence| out.push_str(&wrapped(sentence, 0)));
         let price = self.has_prices().then(|| self.currency.as_deref().unwrap_or_default());

@@ -8,7 +8,7 @@ use crate::table;
 
 /// A chart a test: a line a variant. Calls of all seeds are taken together.
 pub(super) fn panels(results: &Results) -> Vec<Drawing> {
-    let of_tests = table::tests(results).into_iter().filter_map(|test| {
+    let of_tests = table::tests(results).into_iter().flat_map(|test| {
         let lines = table::measured(results).into_iter().enumerate().map(|(number, name)| {
             let rows = table::find(results, test, name);
             let whole = LatencyHistogram::sum(rows.iter().filter_map(|r| r.distribution.as_ref()));
@@ -34,7 +34,7 @@ pub(crate) fn fsyncs(results: &Results, variants: &[&str]) -> Vec<Drawing> {
         });
         chart(&format!("fsync, {way}"), "milliseconds of an fsync", lines)
     };
-    results.ways().iter().filter_map(of_way).collect()
+    results.ways().iter().flat_map(of_way).collect()
 }
 
 /// Pairs of a time in milliseconds and the share of calls that took as long or longer. Where only
@@ -53,7 +53,7 @@ fn points(
     known.into_iter().flatten().map(|(v, share)| (v * unit, share)).collect()
 }
 
-fn chart<'a>(title: &str, x: &str, lines: impl Iterator<Item = NamedLine<'a>>) -> Option<Drawing> {
+fn chart<'a>(title: &str, x: &str, lines: impl Iterator<Item = NamedLine<'a>>) -> Vec<Drawing> {
     let described = |name: &str, points: &[(f64, f64)]| {
         let most = points.last().map_or(0.0, |(ms, _)| *ms);
         format!("{name}: the slowest took {most:.2} ms or a little more")

@@ -4,6 +4,7 @@
 use super::plot::{Frame, Plot};
 use super::scale::Scale;
 use super::svg::Drawing;
+use super::theme::COLOURS;
 
 /// A chart of lines on linear axes.
 pub(super) struct Lines<'a> {
@@ -33,27 +34,39 @@ pub(super) struct Overlay<'a> {
     pub lines: Vec<NamedLine<'a>>,
 }
 
-/// Draws what has points; `None` if nothing has.
-pub(super) fn overlay(of: Overlay<'_>) -> Option<Drawing> {
+/// Draws what has points: of more lines than there are colours several charts, all on one scale.
+pub(super) fn overlay(of: Overlay<'_>) -> Vec<Drawing> {
     let Overlay { title, x, y, described, mut lines } = of;
     lines.retain(|(_, _, points)| !points.is_empty());
-    let said: Vec<_> = lines.iter().map(|(name, _, points)| described(name, points)).collect();
     let all = || lines.iter().flat_map(|(_, _, points)| points);
-    let names: Vec<_> = lines.iter().map(|(name, number, _)| (*number, *name)).collect();
-    let mut plot = Plot::new(Frame {
-        title,
-        description: &said.join("; "),
-        x: (Scale::of(x.0, all().map(|p| p.0)), x.1),
-        y: (Scale::of(y.0, all().map(|p| p.1)), y.1),
-        legend: (&names, true),
-        width: 500.0,
-        height: 200.0,
-        right: 22.0,
-    });
-    for (name, number, points) in &lines {
-        plot.line(points, *number, name);
-    }
-    (!lines.is_empty()).then(|| plot.end())
+    let scales = (Scale::of(x.0, all().map(|p| p.0)), Scale::of(y.0, all().map(|p| p.1)));
+    let charts = lines.len().div_ceil(COLOURS);
+    let chart = |(number, part): (usize, &[NamedLine<'_>])| {
+        let title = match charts {
+            1 => title.to_owned(),
+            n => format!("{title} ({} of {n})", number + 1),
+        };
+        // Of one chart a line looks as in the other charts of the page.
+        let series = |place: usize, own: usize| if charts == 1 { own } else { place };
+        let said: Vec<_> = part.iter().map(|(name, _, points)| described(name, points)).collect();
+        let lines = || part.iter().enumerate();
+        let names: Vec<_> = lines().map(|(i, (name, own, _))| (series(i, *own), *name)).collect();
+        let mut plot = Plot::new(Frame {
+            title: &title,
+            description: &said.join("; "),
+            x: (scales.0.clone(), x.1),
+            y: (scales.1.clone(), y.1),
+            legend: (&names, true),
+            width: 500.0,
+            height: 200.0,
+            right: 22.0,
+        });
+        for (i, (name, own, points)) in lines() {
+            plot.line(points, series(i, *own), name);
+        }
+        plot.end()
+    };
+    lines.chunks(COLOURS).enumerate().map(chart).collect()
 }
 
 /// Draws them, all on one scale.

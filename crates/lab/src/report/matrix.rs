@@ -91,14 +91,14 @@ fn graph(results: &Results, test: &str, variants: &[&VariantInfo]) -> Option<Dra
     let mut plot = Plot::new(Frame {
         title: test,
         description: &format!(
-            "Speed of {test} in kB/s, logarithmic, by file size and within it by record size; \
+            "Speed of {test} in KiB/s, logarithmic, by file size and within it by record size; \
              every figure is in the heat maps"
         ),
         x: (
             Scale::Names { places: longest.len(), names },
             "file size; between two of them its record sizes",
         ),
-        y: (Scale::of(true, speeds.chain(levels.iter().map(|l| l.0))), "kB/s"),
+        y: (Scale::of(true, speeds.chain(levels.iter().map(|l| l.0))), "KiB/s"),
         legend: (&legend, true),
         width: 500.0,
         height: 210.0,
@@ -158,7 +158,7 @@ fn heat_map(
 ) -> Drawing {
     let own = span(cells.iter().map(|c| c.kb_per_s));
     let description = own.map_or("nothing was measured".into(), |(least, most)| {
-        format!("from {} to {} kB/s", compact(least), compact(most))
+        format!("from {} to {} KiB/s", compact(least), compact(most))
     });
     let names = |sizes: &[u64]| {
         let names: Vec<String> = sizes.iter().map(|s| size(*s)).collect();
@@ -177,7 +177,7 @@ fn heat_map(
     for cell in cells {
         let (file, record, kb) = (cell.file_kb, cell.record_kb, cell.kb_per_s);
         let place = |sizes: &[u64], of| sizes.iter().position(|s| *s == of).unwrap_or(0);
-        let tooltip = format!("{}, {}: {kb:.0} kB/s", size(file), size(record));
+        let tooltip = format!("{}, {}: {kb:.0} KiB/s", size(file), size(record));
         let at = (place(records, record), place(files, file));
         plot.cell(at, heat(kb, colours), &compact(kb), &tooltip);
     }
@@ -205,7 +205,7 @@ mod tests {
         let s = heat_map("write", &cells, common, &[64, 128], &[4, 8]).svg;
         assert_eq!(s.matches("class=\"h").count(), 3, "one is not measured");
         assert!(s.contains("class=\"h0\"") && s.contains("class=\"h7\"") && s.contains(">10k<"));
-        assert!(s.contains("128k, 8k: 10000 kB/s") && s.contains("from 10 to 10k kB/s"));
+        assert!(s.contains("128k, 8k: 10000 KiB/s") && s.contains("from 10 to 10k KiB/s"));
         let same = (heat(5.0, None), heat(5.0, Some((5.0, 5.0))), heat(1.0, Some((5.0, 9.0))));
         assert_eq!(same, (0, 0, 0));
         assert_eq!(span([0.0, f64::NAN].into_iter()), None);

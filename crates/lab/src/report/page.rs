@@ -7,7 +7,8 @@ use super::svg::Drawing;
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
 use crate::answer::answer;
 use crate::results::{
-    ClockKind, FilesRow, Note, Results, RiskRow, SpeedRow, VariantInfo, VariantTime,
+    ClockKind, CopyRow, FilesRow, Note, RandomReadRow, ReadRow, Results, RiskRow, SpeedRow,
+    VariantInfo, VariantTime,
 };
 
 /// A part of the page: its place for links, its heading, and what it holds.
@@ -24,9 +25,9 @@ pub(super) fn page(results: &Results) -> String {
         header {
             h1 { (results.title) }
             @for said in &answer(results).sentences {
-                p.note.bad[said.alarm] { (said.text) }
+                @if said.alarm { p.note.bad { (said.text) } } @else { p.said { (said.text) } }
             }
-            p { (what_it_is(results)) }
+            p.caption { (what_it_is(results)) }
             nav aria-label="Contents" { ul {
                 @for s in &sections { li { a href={ "#" (s.id) } { (s.heading) } } }
             } }
@@ -141,7 +142,8 @@ const LATENCY: &str = "Both axes are logarithmic. A line that ends further right
     slowest: of these runs nothing else was kept.";
 const QUEUE: &str = "Requests in the scheduler's queue, of the first seed, all charts on one \
     scale: a reader waits behind what waits here.";
-const RISK: &str = "Upper left is better: fast, and little at risk. Acknowledged work is what \
+const RISK: &str = "Upper left is better: fast, and little at risk. The lines across a point are \
+    the ranges over the runs. Acknowledged work is what \
     calls had returned from; what was promised (fsync, O_SYNC) is counted separately and must \
     never be lost (cuts with broken promises, below).";
 
@@ -166,15 +168,16 @@ fn setup(results: &Results) -> Markup {
         }
         @if let Some(source) = &results.source { p { "Published figures: " (source) "." } }
         div.wide { table.words {
-            thead { tr { th { "variant" } th { "what it is" } th { "devices" } th { "mount" }
-                         th { "time of the run" } } }
+            thead { tr { th { "variant" } th { "what it is" } th { "time of the run" }
+                         th { "mount" } th { "devices" } } }
             tbody { @for v in &results.variants { tr {
                 th scope="row" { (v.name) }
                 td { (v.label) }
-                td { @for d in &v.devices { (d) br; } }
-                td { @if let Some(kernel) = &v.kernel { "Linux " (kernel) " " }
+                td data-of="time of the run" { (time_of(results, v)) }
+                td data-of="mount" {
+                     @if let Some(kernel) = &v.kernel { "Linux " (kernel) " " }
                      @if !v.mount.is_empty() { code { (v.mount) } } }
-                td { (time_of(results, v)) }
+                td data-of="devices" { @for d in &v.devices { (d) br; } }
             } } }
         } }
     }
@@ -191,8 +194,17 @@ fn time_of(results: &Results, variant: &VariantInfo) -> String {
         None if results.clock == ClockKind::Wall => "wall clock".into(),
         None if results.peers.iter().any(|p| p.variant == variant.name) => "wall clock".into(),
         None if variant.kernel.is_some() => "left out".into(),
+        None if is_measured(results, &variant.name) => "not kept".into(),
         None => "cut only".into(),
     }
+}
+
+/// Whether a speed of it was measured.
+fn is_measured(results: &Results, variant: &str) -> bool {
+    results.all::<RandomReadRow>().any(|row| row.variant == variant)
+        || results.all::<CopyRow>().any(|row| row.variant == variant)
+        || results.all::<ReadRow>().any(|row| row.variant == variant)
+        || results.all::<SpeedRow>().any(|row| row.variant == variant)
 }
 
 fn findings(results: &Results) -> Markup {

@@ -192,6 +192,12 @@ impl Plot {
         self.svg.line((x, from), (x, to), "edge");
     }
 
+    /// From one value to another, across.
+    pub(crate) fn level_range(&mut self, at: f64, (from, to): (f64, f64)) {
+        let (y, from, to) = (self.y(at), self.x(from), self.x(to));
+        self.svg.line((from, y), (to, y), "edge");
+    }
+
     /// An upright mark across a bar.
     pub(crate) fn upright(&mut self, row: usize, at: f64, tooltip: &str) {
         self.svg.upright(self.at((at, row as f64)), tooltip);

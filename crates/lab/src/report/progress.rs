@@ -4,8 +4,8 @@ use super::lines::{Overlay, overlay};
 use super::svg::Drawing;
 use crate::results::{FilesRow, Results};
 
-/// A line for each of these variants; `None` if nothing was replayed on them.
-pub(crate) fn timeline(results: &Results, variants: &[&str]) -> Option<Drawing> {
+/// A line for each of these variants; nothing if nothing was replayed on them.
+pub(crate) fn timeline(results: &Results, variants: &[&str]) -> Vec<Drawing> {
     let lines = variants.iter().enumerate().filter_map(|(number, name)| {
         let row = results.all::<FilesRow>().find(|row| row.variant == **name)?;
         let all = row.operations.max(1) as f64;

@@ -68,12 +68,17 @@ pub(super) fn against_speed<'r>(results: &'r Results) -> Option<Drawing> {
     let of = |name: &'r str| {
         let own = || all().filter(|p| p.variant == name);
         own().next()?;
-        let median = |f: fn(&Point) -> f64| Spread::of(&own().map(f).collect::<Vec<_>>()).median();
-        let (lost, speed) = (median(|p| p.exposure_bytes / 1024.0), median(|p| p.speed.median()));
-        Some((name, (lost, speed)))
+        let lost = Spread::of(&own().map(|p| p.exposure_bytes / 1024.0).collect::<Vec<_>>());
+        Some((name, (lost, Spread::over(&own().map(|p| p.speed).collect::<Vec<_>>()))))
     };
     let points = results.variants.iter().filter_map(|v| of(&v.name));
-    let (names, points): (Vec<&str>, Vec<(f64, f64)>) = points.unzip();
+    let (names, ranges): (Vec<&str>, Vec<(Spread, Spread)>) = points.unzip();
+    let points: Vec<(f64, f64)> =
+        ranges.iter().map(|(lost, speed)| (lost.median(), speed.median())).collect();
+    let ends = |of: &dyn Fn(&(Spread, Spread)) -> Spread| -> Vec<f64> {
+        ranges.iter().map(of).flat_map(|spread| [spread.min(), spread.max()]).collect()
+    };
+    let (all_lost, all_speeds) = (ends(&|range| range.0), ends(&|range| range.1));
     let (x, y) = (
         format!("KiB of acknowledged work lost at power failure, {which}"),
         first.speed_unit.as_str(),
@@ -85,13 +90,17 @@ pub(super) fn against_speed<'r>(results: &'r Results) -> Option<Drawing> {
     let mut plot = Plot::new(Frame {
         title: "speed against exposure",
         description: &tooltips.join("; "),
-        x: (Scale::of(true, points.iter().map(|p| p.0)), &x),
-        y: (Scale::of(true, points.iter().map(|p| p.1)), y),
+        x: (Scale::of(true, all_lost.into_iter()), &x),
+        y: (Scale::of(true, all_speeds.into_iter()), y),
         legend: (&[], false),
         width: 742.0,
         height: 320.0,
         right: 130.0,
     });
+    for (lost, speed) in &ranges {
+        plot.upright_range(lost.median(), (speed.min(), speed.max()));
+        plot.level_range(speed.median(), (lost.min(), lost.max()));
+    }
     plot.labelled(&points, &names.into_iter().zip(tooltips).collect::<Vec<_>>());
     Some(plot.end())
 }

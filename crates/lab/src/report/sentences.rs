@@ -19,9 +19,9 @@ pub(super) fn all(results: &Results) -> Option<Markup> {
                 } }
                 tbody { @for s in &results.sentences { tr {
                     th scope="row" { strong { (s.name) } br; q { (s.said) } }
-                    td { (s.measured()) }
-                    td.bad[s.verdict == Verdict::Disagrees] { (s.found()) }
-                    td {
+                    td data-of="measured" { (s.measured()) }
+                    td.bad[s.verdict == Verdict::Disagrees] data-of="figures say" { (s.found()) }
+                    td data-of="what must hold, and why so" {
                         (s.criterion) br; small { (s.reason) }
                         @if let Some(why) = &s.by_construction { br; "By construction: " (why) }
                         @if let Some(why) = &s.explained { br; strong { "Why otherwise: " } (why) }

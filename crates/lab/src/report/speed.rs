@@ -3,6 +3,7 @@
 use super::plot::{Frame, Plot, ROW, widest};
 use super::scale::Scale;
 use super::svg::{Drawing, compact};
+use super::theme::COLOURS;
 use crate::results::{FilesRow, PeerRow, Results, RowContext, SpeedRow, Spread, VariantInfo};
 use crate::table;
 
@@ -22,8 +23,10 @@ fn figure(v: f64) -> String {
     if (1.0..1e4).contains(&v) { format!("{v:.1}") } else { compact(v) }
 }
 
-/// Bars with their figures, from zero.
+/// Bars with their figures, from zero. Of more than there are colours all have one: each has its
+/// name beside it, and two of one colour would seem to belong together.
 fn bars(title: &str, unit: &str, rows: Vec<Bar<'_>>) -> Drawing {
+    let many = rows.len() > COLOURS;
     let label = |bar: &Bar<'_>| {
         let value = figure(bar.value.median());
         bar.published.map_or(value.clone(), |p| format!("{value} | {}", figure(p)))
@@ -47,7 +50,8 @@ fn bars(title: &str, unit: &str, rows: Vec<Bar<'_>>) -> Drawing {
         right: widest(labels.iter().map(String::as_str)) + 14.0,
     });
     for (i, bar) in rows.iter().enumerate() {
-        plot.bar(i, (0.0, bar.value.median()), bar.series, &words[i]);
+        let series = if many { 0 } else { bar.series };
+        plot.bar(i, (0.0, bar.value.median()), series, &words[i]);
         plot.range(i, &bar.value);
         if let Some(published) = bar.published {
             plot.upright(i, published, &words[i]);
@@ -65,19 +69,19 @@ pub(super) fn panels(results: &Results) -> Vec<Drawing> {
 fn panel<'r>(results: &'r Results, test: &str) -> Drawing {
     let bar = |(series, name): (usize, &'r str)| {
         let rows = table::find(results, test, name);
-        let mb = |figure: fn(&SpeedRow) -> Option<f64>| -> Vec<f64> {
+        let mib = |figure: fn(&SpeedRow) -> Option<f64>| -> Vec<f64> {
             rows.iter().filter_map(|r| figure(r)).map(|kb| kb / 1024.0).collect()
         };
-        let value = mb(|r| Some(r.kb_per_s));
+        let value = mib(|r| Some(r.kb_per_s));
         (!value.is_empty()).then(|| Bar {
             name,
             series,
             value: Spread::of(&value),
-            published: mb(|r| r.published_kb_per_s).first().copied(),
+            published: mib(|r| r.published_kb_per_s).first().copied(),
         })
     };
     let variants = table::measured(results).into_iter().enumerate();
-    bars(&results.test_label(test), "MB/s", variants.filter_map(bar).collect())
+    bars(&results.test_label(test), "MiB/s", variants.filter_map(bar).collect())
 }
 
 /// A chart of the workload of files for each way to a file system: a bar a variant.
@@ -110,7 +114,7 @@ pub(super) fn of_peers<'r>(results: &'r Results) -> Vec<Drawing> {
             published: None,
         };
         let rows = rows.map(bar).collect();
-        bars(test, "MB/s", rows)
+        bars(test, "MiB/s", rows)
     };
     tests.iter().map(chart).collect()
 }

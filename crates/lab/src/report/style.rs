@@ -31,12 +31,14 @@ th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align
 th:first-child, td:first-child, tbody th { text-align: left; font-weight: 400; }
 thead th { border-bottom: 2px solid var(--strong); vertical-align: bottom; font-weight: 600; }
 .words th, .words td { text-align: left; }
-.words td, .words code { overflow-wrap: anywhere; }
+.words td { overflow-wrap: anywhere; min-width: 6.5em; }
+.words code { overflow-wrap: anywhere; }
 td small { color: var(--dim); white-space: nowrap; }
 th small { color: var(--dim); }
 .bad { color: var(--bad); font-weight: 600; }
 .note { background: var(--note); border-left: 4px solid var(--edge); padding: .4rem .8rem; }
 .note.bad { border-left-color: var(--bad); }
+.said { font-size: 1.05rem; margin: .35rem 0; max-width: 60rem; }
 .stacks thead th:nth-child(2) { text-align: left; }
 .panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 430px), 1fr));
           gap: .6rem 1.4rem; }
@@ -51,6 +53,13 @@ svg { max-width: 100%; height: auto; display: block; }
   .stacks { font-size: 11px; }
   .stacks th, .stacks td { padding: .25rem .15rem; }
   .stacks tbody th { max-width: 6.5rem; }
+  .words thead { display: none; }
+  .words, .words tbody, .words tr, .words th, .words td { display: block; }
+  .words tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
+  .words th, .words td { border-bottom: none; padding: .1rem 0; }
+  .words tbody th { font-weight: 600; }
+  .words tbody th q { font-weight: 400; }
+  .words td[data-of]::before { content: attr(data-of) ': '; color: var(--dim); font-weight: 400; }
 }
 ";
 

@@ -17,7 +17,7 @@ pub struct BandRow {
     pub variant: String,
     /// Combinations that the range is over.
     pub combinations: u64,
-    /// Its speed in kB (1024 bytes) a second.
+    /// Its speed in KiB a second.
     pub kb_per_s: BandFigure,
     /// Its speed over the baseline's; null for the baseline.
     pub ratio: Option<BandFigure>,
@@ -104,7 +104,7 @@ impl Row for BandRow {
         let ratio = self.ratio.iter().flat_map(|r| columns(&self.variant, r, Unit::Times));
         let speed = self.kb_per_s.scaled(1.0 / 1024.0);
         let unit = Unit::Plain(if speed.published < 10.0 { 2 } else { 1 });
-        let speed = columns(&format!("{} MB/s", self.variant), &speed, unit);
+        let speed = columns(&format!("{} MiB/s", self.variant), &speed, unit);
         let columns = ratio.chain(speed).collect();
         vec![TableLine::new(Order::First, title, results.test_label(&self.test), columns)]
     }

@@ -17,7 +17,7 @@ pub struct FioRow {
     pub variant: String,
     /// Requests that were counted.
     pub requests: u64,
-    /// Speed in kB (1024 bytes) a second.
+    /// Speed in KiB a second.
     pub kb_per_s: f64,
     /// Requests a second.
     pub requests_per_s: f64,
@@ -33,7 +33,7 @@ impl Row for FioRow {
         let columns = vec![
             wide("requests", Cell::count(self.requests)),
             wide("fsyncs", Cell::count(self.fsyncs)),
-            always("MB/s", Cell::plain(self.kb_per_s / 1024.0, 1)),
+            always("MiB/s", Cell::plain(self.kb_per_s / 1024.0, 1)),
             always("requests/s", Cell::plain(self.requests_per_s, 0)),
             Column { wide: false, ..p50 },
             tail,

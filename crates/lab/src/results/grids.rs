@@ -26,13 +26,13 @@ impl Row for GridRow {
     fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let of =
             results.configuration(&self.variant).map_or(String::new(), |name| format!(", {name}"));
-        let title = format!("{}, MB/s by file size{of}", self.test);
+        let title = format!("{}, MiB/s by file size{of}", self.test);
         let column = if ALWAYS_SHOWN.contains(&self.test.as_str()) { always } else { wide };
         let mut files: Vec<u64> = self.cells.iter().map(|cell| cell.file_kb).collect();
         files.dedup();
         let line = |file: u64| {
-            let mb = Cell::plain(self.mean_of_file(file)? / 1024.0, 1);
-            let columns = vec![column(self.variant.clone(), mb)];
+            let mib = Cell::plain(self.mean_of_file(file)? / 1024.0, 1);
+            let columns = vec![column(self.variant.clone(), mib)];
             Some(TableLine::new(Order::Sizes, &title, sized(file << 10), columns))
         };
         files.into_iter().filter_map(line).collect()
@@ -43,11 +43,11 @@ impl Row for GridRow {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GridCell {
-    /// Size of the file in kB (1024 bytes).
+    /// Size of the file in KiB.
     pub file_kb: u64,
-    /// Size of a record in kB.
+    /// Size of a record in KiB.
     pub record_kb: u64,
-    /// Speed in kB a second.
+    /// Speed in KiB a second.
     pub kb_per_s: f64,
     /// It says how fast the page cache is: the file fits in it, and nothing made the data durable
     /// in the time, or dropped it before.

@@ -72,7 +72,7 @@ pub struct PeerRow {
     pub figure: SumKind,
     /// The kernel's own, or ours by FUSE.
     pub path: Path,
-    /// Speed in kB (1024 bytes) a second, over the runs.
+    /// Speed in KiB a second, over the runs.
     pub kb_per_s: Spread,
     /// The first variant of the same file system.
     pub baseline: String,

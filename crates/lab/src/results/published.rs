@@ -1,7 +1,7 @@
 //! What the source published in figures, against ours: each figure, whether it agrees, and whether
 //! it could hardly be otherwise.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
@@ -24,7 +24,8 @@ pub struct PublishedRow {
     pub variant: String,
     /// Which of IOzone's sums it is.
     pub figure: SumKind,
-    /// `MB/s` (1 MB = 1024 kB) or `s`.
+    /// `MiB/s` or `s`. (Programs up to 0.1.0 called the first `MB/s`.)
+    #[serde(deserialize_with = "binary_unit")]
     pub unit: String,
     /// The published figure.
     pub said: f64,
@@ -38,11 +39,17 @@ pub struct PublishedRow {
     pub explained: Option<String>,
 }
 
+/// What was called MB/s was MiB/s.
+fn binary_unit<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let unit = String::deserialize(from)?;
+    Ok(if unit == "MB/s" { "MiB/s".to_owned() } else { unit })
+}
+
 /// All that a scenario has.
 pub(crate) fn published(scenario: &Scenario, runs: &[SeedResults]) -> Vec<PublishedRow> {
     let mut rows = Vec::new();
     for p in &scenario.published {
-        let speeds = p.kb_per_s.iter().map(|(variant, kb)| (variant, kb / 1024.0, "MB/s"));
+        let speeds = p.kb_per_s.iter().map(|(variant, kb)| (variant, kb / 1024.0, "MiB/s"));
         let times = p.seconds.iter().map(|(variant, seconds)| (variant, *seconds, "s"));
         for (variant, said, unit) in speeds.chain(times) {
             let here = here(runs, p, variant);

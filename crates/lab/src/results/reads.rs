@@ -27,7 +27,7 @@ pub struct ReadRow {
     pub published_seconds: Option<f64>,
     /// Milliseconds of each read(2) beside the writer.
     pub call_ms: Percentiles,
-    /// What the writer wrote meanwhile, in kB (1024 bytes) a second.
+    /// What the writer wrote meanwhile, in KiB a second.
     pub written_kb_per_s: f64,
 }
 
@@ -70,7 +70,7 @@ impl Row for ReadRow {
             only_wide(call_p50),
             only_wide(call_tail),
             call_max,
-            always("writer, MB/s", Cell::plain(self.written_kb_per_s / 1024.0, 1)),
+            always("writer, MiB/s", Cell::plain(self.written_kb_per_s / 1024.0, 1)),
         ];
         let mib = self.bytes >> 20;
         let title = format!("{}: {mib} MiB beside a writer, {}", self.test, results.clock());

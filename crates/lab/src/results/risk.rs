@@ -1,6 +1,6 @@
 //! What power cuts took from a variant.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, only_wide, percentiles, wide, zero};
@@ -159,6 +159,11 @@ impl ControlRow {
     }
 }
 
+/// What was called kB/s was KiB/s.
+fn binary_unit<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(String::deserialize(from)?.replace(", kB/s,", ", KiB/s,"))
+}
+
 /// A variant in the chart of speed against exposure.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,7 +172,8 @@ pub struct Point {
     pub variant: String,
     /// How fast.
     pub speed: Spread,
-    /// Of what, in which unit: "calls/s, wall clock", "initial write, kB/s, virtual time".
+    /// Of what, in which unit: "calls/s, wall clock", "initial write, KiB/s, virtual clock".
+    #[serde(deserialize_with = "binary_unit")]
     pub speed_unit: String,
     /// Bytes of acknowledged work that a cut took: the 99th percentile, or the greatest of few.
     pub exposure_bytes: f64,
@@ -196,7 +202,7 @@ pub fn points(run: &SeedResults) -> Vec<Point> {
                     (f.operations_per_s, unit)
                 }
                 (None, Some(row)) => {
-                    (Spread::of(&[row.kb_per_s]), format!("{headline}, kB/s, virtual clock"))
+                    (Spread::of(&[row.kb_per_s]), format!("{headline}, KiB/s, virtual clock"))
                 }
                 (None, None) => return None,
             };

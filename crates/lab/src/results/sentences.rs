@@ -117,7 +117,7 @@ impl SentenceRow {
     }
 }
 
-/// A cell: test, file and record in kB.
+/// A cell: test, file and record in KiB.
 type CellKey<'a> = (&'a str, u64, u64);
 
 /// The speeds of a variant: of each cell the mean over the seeds, as the source averages its runs.
@@ -294,7 +294,7 @@ mod tests {
 
     const MEDIUM: Medium = Medium { read_mb_per_s: 1.024, write_mb_per_s: 2.048 };
 
-    /// Variant, test, and speeds by file size in kB.
+    /// Variant, test, and speeds by file size in KiB.
     type CellSpeeds<'a> = (&'a str, &'a str, &'a [(u64, f64)]);
 
     /// A run with these speeds.
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_medium_is_that_of_the_test_and_seeds_are_averaged() {
-        // The medium reads 1000 kB/s and writes 2000.
+        // The medium reads 1000 KiB/s and writes 2000.
         let speeds: &[(u64, f64)] = &[(64, 1000.0)];
         let faster: &[(u64, f64)] = &[(64, 1500.0)];
         let of = |check, test, runs: &[&[(u64, f64)]]| {

@@ -19,7 +19,7 @@ pub struct SpeedRow {
     pub variant: String,
     /// `children` or `parent`: which of IOzone's two sums `kb_per_s` is.
     pub figure: SumKind,
-    /// Speed in kB (1024 bytes) a second.
+    /// Speed in KiB a second.
     pub kb_per_s: f64,
     /// What the source published for this test and variant, or null.
     pub published_kb_per_s: Option<f64>,
@@ -45,20 +45,20 @@ pub struct SpeedRow {
 impl Row for SpeedRow {
     fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let variant = &self.variant;
-        let mb = |kb: Option<f64>| Cell::maybe(kb.map(|kb| kb / 1024.0), Unit::Plain(1));
+        let mib = |kb: Option<f64>| Cell::maybe(kb.map(|kb| kb / 1024.0), Unit::Plain(1));
         let latency = |of: fn(&Percentiles) -> Option<f64>| {
             let us = self.latency_us.as_ref().and_then(of);
             Cell::maybe(us.map(|us| us / 1e3), Unit::Plain(2))
         };
-        // MB/s (1 MB = 1024 kB), and how long a record took.
+        // MiB/s, and how long a record took.
         let columns = vec![
-            always(variant, mb(Some(self.kb_per_s))),
-            always(format!("{variant}, published"), mb(self.published_kb_per_s)),
+            always(variant, mib(Some(self.kb_per_s))),
+            always(format!("{variant}, published"), mib(self.published_kb_per_s)),
             wide(format!("{variant}, record ms p50"), latency(|l| Some(l.p50()))),
             wide(format!("{variant}, record ms p99"), latency(Percentiles::p99)),
             wide(format!("{variant}, record ms max"), latency(|l| Some(l.max()))),
         ];
-        let title = format!("MB/s, {}, {}", results.clock(), results.size());
+        let title = format!("MiB/s, {}, {}", results.clock(), results.size());
         vec![TableLine::new(Order::Speed, title, results.test_label(&self.test), columns)]
     }
 }

@@ -18,7 +18,7 @@ pub struct TimingRow {
     pub bytes: u64,
     /// Seconds of the simulation's clock that it took.
     pub seconds: f64,
-    /// Speed in kB (1024 bytes) a second.
+    /// Speed in KiB a second.
     pub kb_per_s: f64,
     /// What the source published, or null.
     pub published_kb_per_s: Option<f64>,
@@ -29,9 +29,9 @@ impl Row for TimingRow {
         let published = self.published_kb_per_s;
         let percent = published.map(|kb| (self.kb_per_s / kb - 1.0) * 100.0);
         let columns = vec![
-            wide("MB read", Cell::plain((self.bytes >> 20) as f64, 0)),
+            wide("MiB read", Cell::plain((self.bytes >> 20) as f64, 0)),
             wide("seconds", Cell::plain(self.seconds, 2)),
-            always("MB/s", Cell::plain(self.kb_per_s / 1024.0, 2)),
+            always("MiB/s", Cell::plain(self.kb_per_s / 1024.0, 2)),
             always("published", Cell::maybe(published.map(|kb| kb / 1024.0), Unit::Plain(2))),
             always("difference", Cell::maybe(percent, Unit::Difference)),
         ];

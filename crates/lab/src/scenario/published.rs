@@ -18,7 +18,7 @@ table! {
         test: String;
         /// Which of IOzone's two sums is quoted: `children` or `parent`.
         figure: SumKind = "children";
-        /// Table: speed in kB/s (of 1024 bytes) by variant; of hdparm on devices by their names.
+        /// Table: speed in KiB/s by variant; of hdparm on devices by their names.
         kb_per_s: BTreeMap<String, f64>, else "`seconds` is there";
         /// Table: how long it took, in seconds, by variant: with `read_under_write`.
         seconds: BTreeMap<String, f64>, else "`kb_per_s` is there";

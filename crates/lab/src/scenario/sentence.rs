@@ -138,11 +138,11 @@ impl Sentence {
     }
 }
 
-/// 64 kB, 16 MB.
+/// 64 KiB, 16 MiB.
 pub(crate) fn sized(bytes: u64) -> String {
     match bytes {
-        b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MB", b >> 20),
-        b => format!("{} kB", b >> 10),
+        b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
+        b => format!("{} KiB", b >> 10),
     }
 }
 

@@ -4,22 +4,22 @@ use steadfast_vfs::foreign::lines as harmless;
 
 use super::layout::fitting;
 use super::{Layout, grids};
-use crate::answer::{AnswerLine, AnswerTable, answer};
-use crate::results::Results;
+use crate::answer::{Answer, AnswerLine, AnswerTable, answer};
+use crate::results::{Results, VariantInfo};
 use crate::wrap::lines as wrapped;
 
 /// Lines that all of it takes.
 const LINES: usize = 24;
 /// Columns of the names, at most.
 const NAME: usize = 26;
-/// Columns of a heading, if its words allow.
-const HEADING: usize = 10;
-/// What a variant is stands behind its figures where so many columns are left.
-const LABEL: usize = 24;
+/// Columns of a heading, if its words allow: as many as all have room for.
+const HEADINGS: std::ops::RangeInclusive<usize> = 10..=16;
+/// Lines of figures that what the variants are leaves, if there are so many.
+const ROWS: usize = 4;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// What was found, in a few sentences and one table, and what has the rest.
+/// What was found, in a few sentences and one table, what the variants are, and what has the rest.
 pub fn answer_text(results: &Results, layout: Layout) -> String {
     let answer = answer(results);
     let title = format!("{} ({} clock)", results.title, results.clock.name());
@@ -30,7 +30,14 @@ pub fn answer_text(results: &Results, layout: Layout) -> String {
     }
     let left = LINES.saturating_sub(lines.len() + 2);
     let table = match &answer.table {
-        Some(table) => drawn(table, left, layout),
+        Some(table) => {
+            let about = about(results, &answer, layout);
+            let high = headings(table, layout).iter().map(Vec::len).max().unwrap_or(0);
+            let rows = high + table.lines.len().min(ROWS);
+            let about = &about[..about.len().min(left.saturating_sub(rows))];
+            lines.extend_from_slice(about);
+            drawn(table, left - about.len(), layout)
+        }
         None => first(results, left, layout),
     };
     if !table.is_empty() {
@@ -39,6 +46,45 @@ pub fn answer_text(results: &Results, layout: Layout) -> String {
     }
     lines.push("All tables, notes and findings: --wide; a page: --report FILE.html".into());
     lines.join("\n") + "\n"
+}
+
+/// Lines of a table that a screen has at least: what stands above it, and some lines.
+const TABLE: usize = 8;
+
+/// Sentences, a table as far as both fit a terminal, and a last line that says where the rest is.
+pub fn screen(said: &[String], table: &AnswerTable, rest: &str, layout: Layout) -> String {
+    let said = said.iter().flat_map(|text| wrapped(&harmless(text), layout.width - 2));
+    let mut out: Vec<String> = said.take(LINES - TABLE - 2).collect();
+    let left = LINES - 2 - out.len();
+    out.push(String::new());
+    out.extend(drawn(table, left, layout));
+    out.push(rest.to_owned());
+    out.join("\n") + "\n"
+}
+
+/// What the variants are, each in one line: first those that the sentences name, in their order,
+/// then those of the table.
+fn about(results: &Results, answer: &Answer, layout: Layout) -> Vec<String> {
+    let said: String = answer.sentences.iter().map(|s| format!("{} ", s.text)).collect();
+    let place = |info: &VariantInfo| said.find(&format!("'{}'", info.name));
+    let in_table = |info: &VariantInfo| {
+        let lines = answer.table.iter().flat_map(|table| &table.lines);
+        lines.flat_map(|line| &line.variants).any(|name| *name == info.name)
+    };
+    let mut named: Vec<(usize, &VariantInfo)> = (results.variants.iter())
+        .filter_map(|info| {
+            let last = in_table(info).then_some(usize::MAX);
+            Some((place(info).or(last)?, info))
+        })
+        .collect();
+    named.sort_by_key(|(place, _)| *place);
+    let chars = |(_, info): &(usize, &VariantInfo)| info.name.chars().count();
+    let width = named.iter().map(chars).max().unwrap_or(0).min(NAME);
+    let line = |(_, info): &(usize, &VariantInfo)| {
+        let name = clipped(&harmless(&info.name), width);
+        clipped(&format!(" {name:width$}{GAP}{}", harmless(&info.label)), layout.width)
+    };
+    named.iter().map(line).collect()
 }
 
 /// The first table that there is, where the figures are not of variants.
@@ -57,17 +103,56 @@ fn coloured(text: String, alarm: bool, layout: Layout) -> String {
     }
 }
 
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// What stands above the figures, in lines: as few as have room.
+fn headings(table: &AnswerTable, layout: Layout) -> Vec<Vec<String>> {
+    let of = |width: usize| -> Vec<Vec<String>> {
+        table.headings.iter().map(|heading| wrapped(&harmless(heading), width)).collect()
+    };
+    let taken = |headings: &[Vec<String>]| -> usize {
+        let each = (0..headings.len()).map(|i| GAP.len() + width(table, headings, i));
+        1 + name_width(table) + each.sum::<usize>()
+    };
+    let fitting = HEADINGS.rev().map(of).find(|headings| taken(headings) <= layout.width);
+    fitting.unwrap_or_else(|| of(*HEADINGS.start()))
+}
+
+/// Columns of the names.
+fn name_width(table: &AnswerTable) -> usize {
+    let names = table.lines.iter().map(|line| chars(&name(line)));
+    names.chain([chars(table.title)]).max().unwrap_or(0)
+}
+
+/// Of a column's figures.
+fn width(table: &AnswerTable, headings: &[Vec<String>], i: usize) -> usize {
+    let figures = table.lines.iter().map(|line| chars(&line.figures[i].0));
+    figures.chain(headings[i].iter().map(|line| chars(line))).max().unwrap_or(0)
+}
+
+/// Which lines of a table are shown of so many that fit: the first, and those that must be.
+fn shown(table: &AnswerTable, fit: usize) -> Vec<&AnswerLine> {
+    if table.lines.len() <= fit {
+        return table.lines.iter().collect();
+    }
+    let kept = table.lines.iter().filter(|line| line.keep).count();
+    // One line says how many are left out.
+    let mut others = fit.saturating_sub(1 + kept).max(usize::from(kept == 0));
+    let is_shown = |line: &&AnswerLine| {
+        let is_shown = line.keep || others > 0;
+        others -= usize::from(!line.keep && others > 0);
+        is_shown
+    };
+    table.lines.iter().filter(is_shown).collect()
+}
+
 /// The table in at most so many lines, three at least; what does not fit is left out, and said.
 fn drawn(table: &AnswerTable, most: usize, layout: Layout) -> Vec<String> {
-    let names: Vec<String> = table.lines.iter().map(name).collect();
-    let chars = |text: &str| text.chars().count();
-    let name_width = names.iter().map(|n| chars(n)).chain([chars(table.title)]).max().unwrap_or(0);
-    let headings: Vec<Vec<String>> =
-        table.headings.iter().map(|heading| wrapped(&harmless(heading), HEADING)).collect();
-    let width = |i: usize| {
-        let figures = table.lines.iter().map(|line| chars(&line.figures[i].0));
-        figures.chain(headings[i].iter().map(|line| chars(line))).max().unwrap_or(0)
-    };
+    let name_width = name_width(table);
+    let headings = headings(table, layout);
+    let width = |i: usize| width(table, &headings, i);
     let mut widths: Vec<usize> = Vec::new();
     let mut taken = 1 + name_width;
     for i in 0..headings.len() {
@@ -77,7 +162,6 @@ fn drawn(table: &AnswerTable, most: usize, layout: Layout) -> Vec<String> {
         taken += GAP.len() + width(i);
         widths.push(width(i));
     }
-    let label_width = layout.width.saturating_sub(taken + GAP.len());
     let high = headings[..widths.len()].iter().map(Vec::len).max().unwrap_or(0);
     let mut lines = Vec::new();
     for row in 0..high {
@@ -92,23 +176,17 @@ fn drawn(table: &AnswerTable, most: usize, layout: Layout) -> Vec<String> {
         }
         lines.push(line.trim_end().to_owned());
     }
-    let fit = most.saturating_sub(lines.len()).max(1);
-    let shown =
-        if table.lines.len() > fit { fit.saturating_sub(1).max(1) } else { table.lines.len() };
-    for (line, name) in table.lines.iter().zip(&names).take(shown) {
-        let mut text = format!(" {:name_width$}", harmless(name));
+    let shown = shown(table, most.saturating_sub(lines.len()).max(1));
+    for line in &shown {
+        let mut text = format!(" {:name_width$}", harmless(&name(line)));
         for ((figure, alarm), width) in line.figures.iter().zip(&widths) {
             text += GAP;
             text += &coloured(format!("{figure:>width$}"), *alarm, layout);
         }
-        if label_width >= LABEL {
-            text += GAP;
-            text += &clipped(&harmless(&line.label), label_width);
-        }
         lines.push(text);
     }
-    if shown < table.lines.len() {
-        lines.push(format!(" and {} more", table.lines.len() - shown));
+    if shown.len() < table.lines.len() {
+        lines.push(format!(" and {} more", table.lines.len() - shown.len()));
     }
     lines
 }

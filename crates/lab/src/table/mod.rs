@@ -9,7 +9,7 @@ mod sentences;
 use crate::results::{Cell, Column, Order, Results, SpeedRow, TableLine, distinct};
 use peers::peer_lines;
 
-pub use answer::answer_text;
+pub use answer::{answer_text, screen};
 pub use layout::{Layout, chosen_text, terminal_width, text};
 pub use plain::{csv, markdown};
 

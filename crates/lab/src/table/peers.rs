@@ -4,7 +4,7 @@ use crate::results::{
     Cell, Order, PeerRow, Results, RowContext, TableLine, Unit, always, each_once,
 };
 
-/// The lines of the runs in real time beside the kernel's: MB/s by system calls, and their ratios.
+/// The lines of the runs in real time beside the kernel's: MiB/s by system calls, and their ratios.
 pub(super) fn peer_lines(results: &Results) -> Vec<TableLine> {
     let with_ratio = || results.peers.iter().filter(|row| row.ratio.is_some());
     let baselines = each_once(with_ratio().map(|row| row.baseline.as_str()));
@@ -13,8 +13,8 @@ pub(super) fn peer_lines(results: &Results) -> Vec<TableLine> {
         TableLine::new(Order::Peers, title, results.test_label(&row.test), columns)
     };
     let speed = |row: &PeerRow| {
-        let mb = Cell::Number(row.kb_per_s.map(|kb| kb / 1024.0), Unit::Plain(1));
-        line(row, "peers: MB/s by system calls, wall clock".into(), mb)
+        let mib = Cell::Number(row.kb_per_s.map(|kb| kb / 1024.0), Unit::Plain(1));
+        line(row, "peers: MiB/s by system calls, wall clock".into(), mib)
     };
     let ratio = |row: &PeerRow| {
         let title = format!("peers: speed over {baselines}, wall clock");

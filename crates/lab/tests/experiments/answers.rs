@@ -10,11 +10,12 @@ use steadfast_lab::table::{Layout, answer_text};
 /// A terminal's lines and columns.
 const SCREEN: (usize, usize) = (24, 80);
 
-const KEPT: [&str; 7] = [
+const KEPT: [&str; 8] = [
     "data-at-risk",
     "emmc-transactional",
     "ext3-data-modes",
     "nvdimm-dax",
+    "nvram-journal",
     "nvram-journal-band",
     "nvram-journal-full",
     "ramdisk-mirror",

@@ -128,7 +128,7 @@ fn tables(results: &Results) {
         "nothing is slow: DISAGREES",
         "Said: \"All are slower than the medium.\"",
         "Why: they are in the cache",
-        "64 kB",
+        "64 KiB",
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
@@ -136,8 +136,8 @@ fn tables(results: &Results) {
     let table = markdown(results, false, &steadfast_lab::table::Choice::default());
     assert!(table.contains("| \"They are comparable.\" | holds in 8 of 8 cells"), "{table}");
     // Tests that a source does not speak of are in the wide tables and for programs.
-    let name = "\"stride read, MB/s by file size\",64 kB,ordered";
-    assert!(!shown.contains("stride read, MB/s"), "{shown}");
+    let name = "\"stride read, MiB/s by file size\",64 KiB,ordered";
+    assert!(!shown.contains("stride read, MiB/s"), "{shown}");
     assert!(csv(results, &steadfast_lab::table::Choice::default()).contains(name));
 }
 

@@ -46,7 +46,7 @@ fn the_kernels_ext4_runs_beside_ours_by_turns() {
     // In virtual time the kernel's take no part.
     assert!(results.only().of::<SpeedRow>().all(|r| !r.variant.starts_with("kernel")));
     let shown = text(&results, Layout::default());
-    assert!(shown.contains("peers: MB/s by") && shown.contains("machine's load"), "{shown}");
+    assert!(shown.contains("peers: MiB/s by") && shown.contains("machine's load"), "{shown}");
     assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
 }
 

@@ -11,6 +11,7 @@ use steadfast_devices::model::{KINDS, ModelError, ModelParams};
 
 use crate::form::{Fields, FormValue, Value, one_of};
 use crate::path::memory::file;
+use crate::presets;
 use crate::{DeviceSource, DeviceSpec, DriverCost, Namespace, single_values, table};
 
 table! {
@@ -18,7 +19,10 @@ table! {
     pub struct DeviceForm: "[device.NAME]" {
         /// Kind of device, as `steadfast lab devices` lists them. Beside it any of the kind's
         /// parameters that differ from its defaults.
-        kind: Option<String>, else "`path`";
+        kind: Option<String>, else "`preset` or `path`";
+        /// A common device instead of a kind, as `nvme` (`steadfast lab scenario --presets`).
+        /// Beside it any parameters that differ.
+        preset: Option<String>, else "`kind`";
         /// A file, a block device, a range of memory (`pmem:PATH`) or a volume (`volume:A,B`) of
         /// this machine instead of a model: for `lab run --real`, `mount --stack`, and `dd`,
         /// `iozone` and `hdparm` with `--stack --real-time`. It is meant from the folder of this
@@ -54,15 +58,19 @@ impl Value for DeviceSpec {
     fn read(place: &FormValue<'_>) -> Option<Self> {
         let fields = place.fields(DeviceForm::TITLE)?;
         let form = DeviceForm::take(&fields);
-        let source = match (fields.has("path"), fields.at("kind")) {
-            (true, _) => path(&fields).map(DeviceSource::Path),
-            (false, Some(kind)) => {
-                model(&fields, kind_of(&kind)?).map(|m| DeviceSource::Model(Box::new(m)))
+        let of_model = |start| model(&fields, start).map(|m| DeviceSource::Model(Box::new(m)));
+        let source = match (fields.has("path"), fields.at("preset"), fields.at("kind")) {
+            (true, ..) => path(&fields).map(DeviceSource::Path),
+            (false, Some(preset), None) => of_model(presets::of(&preset)?),
+            (false, Some(_), Some(_)) => {
+                fields.wrong("kind", "the preset has a kind", "leave one of them out");
+                None
             }
-            (false, None) => {
+            (false, None, Some(kind)) => of_model((kind_of(&kind)?.default)()),
+            (false, None, None) => {
                 let help = "a model (lab devices lists the kinds), or a file or device of this \
                             machine";
-                fields.wrong("", "`kind` or `path` is missing", help);
+                fields.wrong("", "`kind`, `preset` or `path` is missing", help);
                 None
             }
         };
@@ -91,11 +99,12 @@ fn path(fields: &Fields<'_>) -> Option<PathBuf> {
     Some(path)
 }
 
-fn model(fields: &Fields<'_>, kind: &'static ModelKind) -> Option<ModelParams> {
+/// The model with these parameters, but for those that are given.
+fn model(fields: &Fields<'_>, mut params: ModelParams) -> Option<ModelParams> {
     let own = || DeviceForm::KEYS.iter().map(|key| key.name);
+    let kind = params.kind();
     namespace(fields, kind);
     fields.only_named(own().chain(kind.parameters.iter().map(|p| p.name)));
-    let mut params = (kind.default)();
     let mut all_read = true;
     for (key, place) in fields.each().filter(|(key, _)| !own().any(|own| own == *key)) {
         let set = params.set(key, place.deserializer());

@@ -13,6 +13,22 @@ pub enum Lab {
         #[arg(long)]
         json: bool,
     },
+    /// Print a scenario that comes with the program: a good start for your own
+    #[command(after_help = "\
+Examples:
+  steadfast lab scenario nvram-journal > mine.toml
+  steadfast lab check mine.toml && steadfast lab run mine.toml
+  steadfast lab scenario --presets > devices.toml
+
+docs/lab.md describes every key, and lab keys lists them.")]
+    Scenario {
+        /// Its name (see `lab list`)
+        #[arg(required_unless_present = "presets")]
+        scenario: Option<String>,
+        /// Print the presets of common devices: what `preset = \"nvme\"` stands for
+        #[arg(long, conflicts_with = "scenario")]
+        presets: bool,
+    },
     /// List the device models and their parameters, each with its source
     #[command(after_help = "\
 Examples:
@@ -186,6 +202,9 @@ pub struct LabCompare {
     /// Also replay it below a folder of this machine, and say how far that is from the recording
     #[arg(long, value_name = "DIR")]
     pub check: Option<PathBuf>,
+    /// Print all stacks with all figures, and the notes
+    #[arg(long)]
+    pub wide: bool,
     /// Write a page for a browser
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -130,12 +130,15 @@ impl ComparedTrace {
                 document::print(out, "steadfast-comparison", 1, body())?;
             }
             _ => {
-                write!(out, "{}", compared.text())?;
-                if let Some(checked) = checked {
-                    write!(out, "\n{}", terminal::hanging("", &checked.sentence()))?;
-                }
-                for note in &results.notes {
-                    write!(out, "\n{}", terminal::hanging("", &note.text))?;
+                let replayed = checked.map(FolderCheck::sentence);
+                if args.wide {
+                    write!(out, "{}", compared.wide_text())?;
+                    let notes = results.notes.iter().map(|note| &note.text);
+                    for text in replayed.iter().chain(notes) {
+                        write!(out, "\n{}", terminal::hanging("", text))?;
+                    }
+                } else {
+                    write!(out, "{}", compared.text(&results.notes, replayed.as_deref()))?;
                 }
             }
         }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use steadfast_devices::model::parameters::ModelKind;
 use steadfast_lab::scenario::{Scenario, Variant, keys};
 use steadfast_lab::{LabError, devices};
+use steadfast_setup::form::did_you_mean;
 
 use super::stack_file::{NamedStack, StackFile};
 use crate::Usage;
@@ -41,6 +42,16 @@ pub fn list(json: bool, out: &mut dyn Write) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Prints a scenario that comes with the program; without a name, the presets of devices.
+pub fn scenario(name: Option<&str>, out: &mut dyn Write) -> Result<()> {
+    let Some(name) = name else { return Ok(out.write_all(steadfast_setup::PRESETS.as_bytes())?) };
+    let Some(text) = Scenario::own_text(name) else {
+        let help = did_you_mean(name, Scenario::own_names());
+        usage!("there is no scenario '{name}': {help}");
+    };
+    Ok(out.write_all(text.as_bytes())?)
 }
 
 /// Lists the kinds of devices, or one with its parameters.

@@ -3,18 +3,82 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory};
+use steadfast_lab::scenario::Scenario;
+use steadfast_setup::form::lines;
 
 use super::whole_file::{self, place};
-use crate::cli::Cli;
+use crate::cli::{Cli, examples};
 
 /// What every command ends with, unless it has words of its own for it.
 const EXIT_STATUS: &str =
     "Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported.";
 
-/// The command line, for the parser as for the pages: each command says its exit status.
+/// The commands by what they are for.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Measure speed and data loss, and choose", &["lab", "sweep", "iozone", "fio", "dd", "hdparm"]),
+    ("Test a program under power cuts", &["crash", "trace"]),
+    (
+        "Make, mount and change file systems",
+        &[
+            "mkfs", "mount", "umount", "status", "transact", "rollback", "journal", "replay",
+            "check", "info", "ls", "cat", "get", "put", "mkdir", "rm", "extents",
+        ],
+    ),
+    (
+        "Volumes, memory, and the process that keeps them",
+        &["volume", "pmem", "serve", "host", "iostat", "top", "svm"],
+    ),
+    ("About the program", &["help", "man", "completions"]),
+];
+/// Columns of a command's name.
+const NAME: usize = 13;
+/// Columns of the help.
+const WIDTH: usize = 80;
+
+/// The command line, for the parser as for the pages: each command says its exit status, and has
+/// examples; those of the program are in groups.
 pub fn command() -> Command {
-    Cli::command().mut_subcommands(with_exit_status)
+    let command = Cli::command().mut_subcommands(|of| with_examples(of, ""));
+    let command = command.mut_subcommands(with_exit_status);
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}\
+         {{after-help}}",
+        grouped(&command)
+    );
+    command.help_template(template)
+}
+
+/// The commands in their groups, a line or more each.
+fn grouped(command: &Command) -> String {
+    let about = |name: &str| match command.find_subcommand(name).and_then(Command::get_about) {
+        Some(about) => about.to_string(),
+        None => "Print this message or the help of a command".to_owned(),
+    };
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        text += &format!("\n{heading}:\n");
+        for name in names {
+            let lines = lines(&about(name), WIDTH - 2 - NAME);
+            let indents = std::iter::once(*name).chain(std::iter::repeat(""));
+            for (name, line) in indents.zip(lines) {
+                text += &format!("  {name:NAME$}{line}\n");
+            }
+        }
+    }
+    text
+}
+
+/// With the examples that stand in a table; `path`: what the command is below.
+fn with_examples(command: Command, path: &str) -> Command {
+    let path = format!("{path} {}", command.get_name()).trim().to_owned();
+    let command = command.mut_subcommands(|below| with_examples(below, &path));
+    match (examples::of(&path), command.get_after_help().map(ToString::to_string)) {
+        (None, _) => command,
+        (Some(examples), None) => command.after_help(examples),
+        (Some(examples), Some(more)) => command.after_help(format!("{examples}\n\n{more}")),
+    }
 }
 
 fn with_exit_status(command: Command) -> Command {
@@ -92,17 +156,27 @@ fn with_lines_kept(page: &str) -> String {
     format!("{before}.SH {head}\n.nf\n{text}.fi\n{after}")
 }
 
+/// A command line whose scenarios have the names of those that come with the program: a shell
+/// offers them, and files as before.
+fn with_names(command: Command) -> Command {
+    let of_scenario = |arg: Arg| match arg.get_id().as_str() {
+        "scenario" | "stack" => arg.value_parser(PossibleValuesParser::new(Scenario::own_names())),
+        _ => arg,
+    };
+    command.mut_args(of_scenario).mut_subcommands(with_names)
+}
+
 /// Writes completions for `shell` to `out`.
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) -> Result<()> {
     // By way of memory: the crate panics where it cannot write.
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut command(), "steadfast", &mut text);
+    clap_complete::generate(shell, &mut with_names(command()), "steadfast", &mut text);
     Ok(out.write_all(&text)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{command, with_lines_kept, with_value_names};
+    use super::{GROUPS, WIDTH, command, completions, with_lines_kept, with_value_names};
 
     #[test]
     fn a_page_keeps_the_lines_of_examples() {
@@ -134,6 +208,32 @@ mod tests {
             assert!(line.contains(&format!("\\fB{option}\\fR {value}")), "{line}");
         }
         assert!(line.contains("[\\fB\\-\\-flag\\fR]"), "{line}");
+    }
+
+    /// Each command is in one of the groups.
+    #[test]
+    fn the_help_has_every_command_once() {
+        let all = command();
+        let names = all.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name());
+        let mut names: Vec<&str> = names.filter(|name| *name != "help").chain(["help"]).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        names.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, names);
+        let help = command().render_help().to_string();
+        assert!(help.lines().all(|line| line.chars().count() <= WIDTH), "{help}");
+        assert!(help.contains("Test a program under power cuts:\n  crash "), "{help}");
+    }
+
+    /// A shell offers the scenarios that come with the program.
+    #[test]
+    fn names_of_scenarios_are_completed() {
+        for shell in [clap_complete::Shell::Bash, clap_complete::Shell::Fish] {
+            let mut out = Vec::new();
+            completions(shell, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.contains("nvram-journal"), "{shell}");
+        }
     }
 
     /// Terminals have 80 columns; what is aligned by hand must not be broken there.

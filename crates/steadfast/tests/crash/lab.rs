@@ -39,8 +39,15 @@ impl Lab {
         self.command(words).output().unwrap()
     }
 
-    /// The same, to be run; it ends within five minutes.
+    /// The same, to be run; it ends within five minutes. A run reports all that it has found.
     pub fn command(&self, words: &[&str]) -> Command {
+        let is_text = words.first() == Some(&"run") && !words.contains(&"--json");
+        let wide: &[&str] = if is_text { &["run", "--wide"] } else { &[] };
+        self.plain(&[wide, &words[usize::from(is_text)..]].concat())
+    }
+
+    /// With no other words.
+    pub fn plain(&self, words: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command
             .args(["-s", "KILL", "300", env!("CARGO_BIN_EXE_steadfast"), "crash"])

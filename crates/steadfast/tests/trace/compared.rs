@@ -22,21 +22,24 @@ fn program(syncs: bool) -> String {
     text
 }
 
-fn compared(syncs: bool, json: bool) -> String {
+fn compared(syncs: bool, more: &[&str]) -> String {
     let d = Desk::new();
     fs::write(d.path().join("s.txt"), program(syncs)).unwrap();
     d.prints(0, &["trace", "import", "s.txt", "--folder", "/w", "-o", "s.trace"]);
     let stacks = "disk-7200,disk-7200-nvram-data,disk-7200-lying,nvme,nvdimm-dax";
     let words = ["lab", "compare", "--trace", "s.trace", "--only", stacks, "--cuts", "8"];
-    let more: &[&str] = if json { &["--json", "-"] } else { &[] };
     d.prints(0, &[&words[..], more].concat())
 }
 
 #[test]
 fn a_comparison_is_the_same_to_the_byte() {
-    let text = compared(true, false);
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert_data_eq!(text, Data::read_from("tests/trace/compared.txt".as_ref(), None));
+    for (more, kept) in [(&[][..], "compared.txt"), (&["--wide"], "compared-wide.txt")] {
+        let text = compared(true, more);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!more.is_empty() || text.lines().count() <= 24, "{text}");
+        let kept = std::path::Path::new("tests/trace").join(kept);
+        assert_data_eq!(text, Data::read_from(&kept, None).raw());
+    }
 }
 
 /// The catalogue that is printed is the one that is used, and what is left of it is said.
@@ -51,6 +54,9 @@ fn a_catalogue_is_copied_and_edited() {
     fs::write(d.path().join("mine.toml"), &priced).unwrap();
     let mut words = vec!["lab", "compare", "--trace", "s.trace", "--stacks", "mine.toml"];
     words.extend(["--budget", "400", "--cuts", "0", "--seeds", "1", "--flat-out"]);
+    let short = d.prints(0, &words);
+    assert!(short.contains("(19 stacks without a price)") && short.contains("(--flat-out)"));
+    words.push("--wide");
     let text = d.prints(0, &words);
     let words_of = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["left out (19 stacks): disk-7200,", "is beside nvme", "(--flat-out)"] {
@@ -81,7 +87,8 @@ fn a_cut_can_be_shown() {
 #[test]
 fn without_syncs_more_is_lost() {
     let lost = |syncs: bool| {
-        let found: serde_json::Value = serde_json::from_str(&compared(syncs, true)).unwrap();
+        let found: serde_json::Value =
+            serde_json::from_str(&compared(syncs, &["--json", "-"])).unwrap();
         let stacks = found["stacks"].as_array().unwrap().clone();
         let of = |name: &str| stacks.iter().find(|row| row["stack"] == name).unwrap().clone();
         let figure = |name: &str, key: &str| of(name)[key].as_f64().unwrap();

@@ -107,7 +107,7 @@ fn an_interlace_that_cannot_be_is_an_error() {
         (0, "an interlace of 0 bytes"),
         (512, "an interlace of 512 bytes"),
         (5000, "an interlace of 5000 bytes"),
-        ((100 << 20) + 4096, "at most 100 MB"),
+        ((100 << 20) + 4096, "at most 100 MiB"),
         (u32::MAX, "an interlace"),
         (4 << 20, "is too small to be a component"),
     ] {

@@ -8,7 +8,11 @@ Usage: iozone [options]            one file, one record size
        iozone -a [options]         all file sizes with all record sizes
        iozone -t N [options]       N children, each with a file of its own
 
-Sizes are kB, or with k, m or g behind the number.
+Examples: iozone -s 64m -r 4k -i 0 -i 1 -e      one file, fsync in the time
+          iozone -a -g 64m -I                   all sizes to 64 MiB, O_DIRECT
+          iozone -t 4 -s 16m -o -i 0 -i 2       four children, O_SYNC
+
+Sizes are KiB, or with k, m or g behind the number.
 
 Which tests
   -i N        run this test; repeat for more
@@ -22,11 +26,11 @@ Which tests
   -j N        stride of test 5 in records (17)
 
 One file at a time
-  -s SIZE     size of the file (512 kB)   -r SIZE   of a record (4 kB)
+  -s SIZE     size of the file (512 KiB)   -r SIZE   of a record (4 KiB)
               both can be repeated: each with each
-  -a          files of 64 kB to 512 MB, records of 4 kB to 16 MB, doubling
+  -a          files of 64 KiB to 512 MiB, records of 4 KiB to 16 MiB, doubling
   -n -g SIZE  smallest, largest file      -y -q SIZE  record
-  -z          small records with files over 16 MB, too
+  -z          small records with files over 16 MiB, too
   -+x N       N times as large instead of doubling
   -A          the same as -az -i 0 -i 1
   -f FILE     the file (iozone.tmp)
@@ -80,6 +84,8 @@ Output
   -+u         processor use, in the report
   -+z         no effect: --json has percentiles of every operation
   --json FILE the results as JSON, with percentiles (- is standard output)
+  --wide      this layout of IOzone's also on a terminal, which gets the answer
+              in a few sentences and a table
   -S N -L N   processor cache in kB and its line in bytes: in the header only
   -h -v       this text; the version
 

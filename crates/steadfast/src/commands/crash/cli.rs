@@ -149,8 +149,11 @@ pub struct CrashRun {
     /// machine lets us mount)
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub judge_files: JudgeFiles,
-    /// Print the report as JSON; the program's own output goes to the standard error
+    /// Print all findings, each with the command that shows it, and what was judged
     #[arg(long)]
+    pub wide: bool,
+    /// Print the report as JSON; the program's own output goes to the standard error
+    #[arg(long, conflicts_with = "wide")]
     pub json: bool,
     #[command(flatten)]
     pub reports: ReportArgs,

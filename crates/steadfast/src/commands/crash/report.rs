@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod json;
+mod screen;
 mod several;
 
 use std::collections::BTreeMap;
@@ -110,8 +111,11 @@ fn in_three(ExposureSummary { p50, p99, max, .. }: &ExposureSummary) -> String {
     )
 }
 
-/// For people.
-pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+/// For people: what fits a terminal, or all of it.
+pub fn text(report: &Report<'_>, wide: bool, out: &mut dyn Write) -> Result<()> {
+    if !wide {
+        return Ok(out.write_all(&screen::text(report)?)?);
+    }
     // Names and what a judge says are anybody's.
     let out = &mut Harmless::text(WrappedOutput::new(out));
     match report.runs {
@@ -123,7 +127,8 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
 }
 
 fn of_one(report: &Report<'_>, run: &JudgedRun<'_>, out: &mut dyn Write) -> Result<()> {
-    answer::print(report, out)?;
+    answer::print(report, (answer::NAMED, ", below"), out)?;
+    of_recording(report, run, out)?;
     of_states(report, run, out)?;
     several::skipped(report, out)?;
     run.reactions.text(&run.run, out)?;
@@ -155,8 +160,8 @@ fn of_budget(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     left.try_for_each(|what| Ok(writeln!(out, "          {what}")?))
 }
 
-/// What the states of the recorded devices show.
-fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Result<()> {
+/// What was recorded and cut, and who judged.
+fn of_recording(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Result<()> {
     let JudgedRun { setup, run, ended, explored, .. } = of;
     let outcome = &explored.outcome;
     writeln!(out, "recorded  {}", setup.in_words())?;
@@ -195,6 +200,13 @@ fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Re
     for line in troubles(&outcome.troubles) {
         writeln!(out, "trouble   {line}")?;
     }
+    Ok(())
+}
+
+/// What the states of the recorded devices show.
+fn of_states(report: &Report<'_>, of: &JudgedRun<'_>, out: &mut dyn Write) -> Result<()> {
+    let JudgedRun { run, explored, .. } = of;
+    let outcome = &explored.outcome;
     let findings = report.results.findings.iter();
     let of_states = findings.filter_map(|finding| match finding.source {
         Source::States(first) => Some((finding, first)),

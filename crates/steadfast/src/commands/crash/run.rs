@@ -168,7 +168,7 @@ fn report(
         report::json::print(&report, out)?;
         files.annotate(&results, &mut UntilClosed::new(std::io::stderr()))?;
     } else {
-        files.print_report(out, |out| report::text(&report, out))?;
+        files.print_report(out, |out| report::text(&report, args.wide, out))?;
         files.annotate(&results, out)?;
     }
     if is_new || (!findings.is_empty() && !written.baseline) {

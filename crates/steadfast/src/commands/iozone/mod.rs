@@ -1,10 +1,11 @@
 //! `steadfast iozone`: IOzone's tests in the current folder, in an image, or on a stack.
 
+mod answer;
 mod resume;
 mod site_options;
 mod target;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use steadfast_bench::iozone::{
 use steadfast_vfs::foreign::json;
 use steadfast_vfs::{FileSystem, HostFs};
 
-use self::resume::Progress;
+use self::resume::{Progress, Rows};
+use self::site_options::OwnArgs;
 use self::target::HostTarget;
 use super::in_use;
 use super::lab::{outputs, run::all};
@@ -29,7 +31,7 @@ const A_LATENCY_FILE: &str = "wol.dat";
 
 /// Runs IOzone with its own options.
 pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
-    let (site, words) = site_options::taken_out(words)?;
+    let (OwnArgs { site, wide }, words) = site_options::taken_out(words)?;
     let mut options = match iozone::parse(&words) {
         Ok(CommandLine::Run(options)) => *options,
         Ok(CommandLine::Help) => {
@@ -63,7 +65,12 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
     let [json, spreadsheet, _] = outputs::tried(wanted, read)?;
     let data_bytes = Some(options.data_bytes());
     let wants = ImageAccess { writes: true, noatime: true, data_bytes };
-    let ran = site.at(wants, move |site| work(site, &folder, &options, json_to_stdout))?;
+    let rows = match (json_to_stdout, wide || !std::io::stdout().is_terminal()) {
+        (true, _) => Rows::Nowhere,
+        (false, true) => Rows::AsTheyCome,
+        (false, false) => Rows::InTheAnswer,
+    };
+    let ran = site.at(wants, move |site| work(site, &folder, &options, rows))?;
     if json_to_stdout {
         writeln!(out, "{}", ran.json)?;
     } else {
@@ -76,7 +83,8 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
     for (name, text) in &ran.latency_files {
         whole_file::write(name.as_ref(), text).with_context(|| format!("cannot write {name}"))?;
     }
-    for note in &ran.notes {
+    // The answer has them.
+    for note in ran.notes.iter().filter(|_| rows != Rows::InTheAnswer) {
         terminal::note(&format!("note: {note}"));
     }
     Ok(CommandEnd::Good)
@@ -91,7 +99,7 @@ struct IozoneReport {
     notes: Vec<String>,
 }
 
-fn work(site: &Site, folder: &Path, options: &Options, quiet: bool) -> Result<IozoneReport> {
+fn work(site: &Site, folder: &Path, options: &Options, rows: Rows) -> Result<IozoneReport> {
     let fs: Arc<dyn FileSystem> = match site.is_here() {
         true => {
             let host = HostFs::open(folder);
@@ -103,7 +111,10 @@ fn work(site: &Site, folder: &Path, options: &Options, quiet: bool) -> Result<Io
     let Some(plan) = &options.matrix else {
         let results = iozone::run(fs, "", options, &surroundings, None)?;
         return Ok(IozoneReport {
-            text: report::text(&results),
+            text: match rows {
+                Rows::InTheAnswer => answer::of_runs(&results),
+                _ => report::text(&results),
+            },
             json: json(results.to_json()?),
             sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet_of_runs(&results)),
             latency_files: latency_files::of_runs(&results),
@@ -113,12 +124,15 @@ fn work(site: &Site, folder: &Path, options: &Options, quiet: bool) -> Result<Io
     let host = HostTarget::new(folder);
     let place: &dyn matrix::MatrixTarget =
         if site.is_here() { &host } else { &matrix::InProcessTarget };
-    let mut progress = Progress::new(options, plan, &surroundings, quiet)?;
+    let mut progress = Progress::new(options, plan, &surroundings, rows)?;
     let results = matrix::run(&fs, "", options, &surroundings, (place, None), &mut progress)?;
     progress.finish()?;
     Ok(IozoneReport {
-        // The header and the rows are printed already.
-        text: matrix::end(&results),
+        text: match rows {
+            Rows::InTheAnswer => answer::of_matrix(&results),
+            // The header and the rows are printed already.
+            _ => matrix::end(&results),
+        },
         json: json(results.to_json()?),
         sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet(&results)),
         latency_files: latency_files::of_cells(&results),

@@ -7,17 +7,30 @@ use anyhow::{Context, Result};
 use steadfast_bench::iozone::matrix::{self, Cell, Cells};
 use steadfast_bench::iozone::options::Matrix;
 use steadfast_bench::iozone::{Options, Surroundings};
-use steadfast_vfs::bounded;
+use steadfast_vfs::{bounded, size};
 
-use crate::{Usage, output};
+use crate::{Usage, output, terminal};
 
 /// Bytes of a file of cells, at most.
 const RESUME_MAX: u64 = 64 << 20;
 
+/// Where the rows of the table are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// In IOzone's layout, each when it is there.
+    AsTheyCome,
+    /// What they say is in the answer, at the end.
+    InTheAnswer,
+    /// The JSON has them.
+    Nowhere,
+}
+
 /// Prints each row, keeps each cell.
 pub struct Progress {
     options: Options,
-    quiet: bool,
+    rows: Rows,
+    /// On a terminal that does not get the rows; how many cells are done, and of how many.
+    bar: Option<(terminal::Progress, usize, usize)>,
     known: Vec<Cell>,
     file: Option<File>,
     failed: Option<std::io::Error>,
@@ -45,11 +58,12 @@ impl Progress {
         options: &Options,
         plan: &Matrix,
         surroundings: &Surroundings,
-        quiet: bool,
+        rows: Rows,
     ) -> Result<Progress> {
         let mut progress = Progress {
             options: options.clone(),
-            quiet,
+            rows,
+            bar: None,
             known: Vec::new(),
             file: None,
             failed: None,
@@ -58,6 +72,8 @@ impl Progress {
             progress.open(path)?;
         }
         progress.show(&matrix::head(options, surroundings));
+        let cells = plan.cells(options.file_bytes, options.record_bytes).len();
+        progress.bar = (rows == Rows::InTheAnswer).then(|| (terminal::Progress::start(), 0, cells));
         Ok(progress)
     }
 
@@ -93,7 +109,7 @@ impl Progress {
     }
 
     fn show(&mut self, text: &str) {
-        if self.quiet {
+        if self.rows != Rows::AsTheyCome {
             return;
         }
         let mut out = std::io::stdout();
@@ -104,6 +120,9 @@ impl Progress {
 
     /// Whether all could be written.
     pub fn finish(self) -> Result<()> {
+        if let Some((bar, ..)) = self.bar {
+            bar.finish();
+        }
         self.failed.map_or(Ok(()), |e| Err(e.into()))
     }
 }
@@ -116,6 +135,12 @@ impl Cells for Progress {
 
     fn done(&mut self, cell: &Cell, known: bool) {
         self.show(&matrix::row(&self.options, cell));
+        if let Some((bar, done, of)) = &mut self.bar {
+            *done += 1;
+            let (file, record) = (size::shown(cell.file_bytes), size::shown(cell.record_bytes));
+            let what = format!("file of {file}, records of {record}");
+            bar.set(*done as f64 / (*of).max(1) as f64, &what);
+        }
         let Some(file) = self.file.as_mut().filter(|_| !known) else { return };
         let line = serde_json::to_string(cell).map_err(std::io::Error::other);
         let written = line.and_then(|line| writeln!(file, "{line}"));

@@ -1,4 +1,4 @@
-//! The options that name an image or a stack, among IOzone's.
+//! The options that are not IOzone's, among those that are.
 
 use anyhow::Result;
 use clap::{Args, Command, FromArgMatches};
@@ -6,9 +6,19 @@ use clap::{Args, Command, FromArgMatches};
 use crate::Usage;
 use crate::commands::site::SiteArgs;
 
+/// Where the files are, and how the figures are printed.
+#[derive(Debug, Args)]
+pub struct OwnArgs {
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// IOzone's own layout also on a terminal
+    #[arg(long)]
+    pub wide: bool,
+}
+
 /// Takes them out; the other words are IOzone's.
-pub fn taken_out(words: &[String]) -> Result<(SiteArgs, Vec<String>)> {
-    let command = SiteArgs::augment_args(Command::new("iozone").no_binary_name(true));
+pub fn taken_out(words: &[String]) -> Result<(OwnArgs, Vec<String>)> {
+    let command = OwnArgs::augment_args(Command::new("iozone").no_binary_name(true));
     let flag = |name: &str| {
         let arg = command.get_arguments().find(|a| a.get_long() == Some(name))?;
         Some(arg.get_action().takes_values())
@@ -34,5 +44,5 @@ pub fn taken_out(words: &[String]) -> Result<(SiteArgs, Vec<String>)> {
         Usage(format!("iozone: {line}"))
     };
     let matches = command.try_get_matches_from(ours).map_err(wrong)?;
-    Ok((SiteArgs::from_arg_matches(&matches).map_err(wrong)?, theirs))
+    Ok((OwnArgs::from_arg_matches(&matches).map_err(wrong)?, theirs))
 }

@@ -86,6 +86,7 @@ impl LabCompareSettings {
             seeds: *seeds,
             cuts: *cuts,
             check: None,
+            wide: output.is_some_and(|output| output.looks.wide),
             report: output.and_then(|output| output.report.clone()),
             json: output.and_then(|output| output.json.clone()),
         }
@@ -118,8 +119,9 @@ impl SweepKind for LabCompareSweep {
     }
 
     fn try_outputs(&self, output: &RunOutput) -> Result<(), Usage> {
-        if output.chart.is_some() || output.looks.wide || output.looks.format != TableFormat::Text {
-            let what = "a comparison has --json and --report, as lab compare; no other form";
+        if output.chart.is_some() || output.looks.format != TableFormat::Text {
+            let what =
+                "a comparison has --wide, --json and --report, as lab compare; no other form";
             return Err(Usage(what.into()));
         }
         self.compared.tried(&self.settings.args(Some(output))).map(drop)

@@ -11,11 +11,11 @@ use super::super::ci::findings::{Finding, Source};
 use super::Report;
 use crate::commands::crash::judged::JudgedRun;
 
-/// Findings that are named.
-const NAMED: usize = 5;
+/// Findings that are named, at most.
+pub const NAMED: usize = 5;
 
-/// Prints it, and an empty line.
-pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+/// Prints it, with so many findings, and an empty line; `rest`: where the others are.
+pub fn print(report: &Report<'_>, (named, rest): (usize, &str), out: &mut dyn Write) -> Result<()> {
     if let Some(why) = report.runs.iter().find_map(|run| run.without_cut.as_ref()) {
         writeln!(out, "Without any cut {why}. Mend the judge, or the program, first.\n")?;
     }
@@ -30,7 +30,7 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     }
     let more = if known > 0 { format!(", {known} more are known") } else { String::new() };
     writeln!(out, "Found {}{more}:", counted(new.len() as u64, "fault"))?;
-    for finding in new.iter().take(NAMED) {
+    for finding in new.iter().take(named) {
         writeln!(out, "  {}", finding.what)?;
         if !matches!(finding.source, Source::Reaction) {
             writeln!(out, "    on {}", on(report, finding))?;
@@ -40,8 +40,8 @@ pub fn print(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "    to fix it, {}", finding.fix.join(" and "))?;
         }
     }
-    if new.len() > NAMED {
-        writeln!(out, "  and {} more, below", new.len() - NAMED)?;
+    if new.len() > named {
+        writeln!(out, "  and {} more{rest}", new.len() - named)?;
     }
     Ok(writeln!(out)?)
 }
@@ -61,7 +61,7 @@ fn on(report: &Report<'_>, finding: &Finding<'_>) -> String {
 
 /// The findings that nobody knows. What the states show and the calls explain is one: the calls
 /// have the fix.
-fn new<'a>(report: &Report<'a>) -> Vec<&'a Finding<'a>> {
+pub fn new<'a>(report: &Report<'a>) -> Vec<&'a Finding<'a>> {
     let mut seen = BTreeSet::new();
     let findings = report.results.findings.iter().filter(|finding| !finding.known);
     let by_calls = |finding: &Finding<'_>| matches!(finding.source, Source::Calls(_));

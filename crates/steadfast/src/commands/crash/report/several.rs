@@ -26,7 +26,28 @@ pub fn states_of(finding: &Finding<'_>, runs: usize) -> Vec<Option<u64>> {
     states
 }
 
-/// Prints it.
+/// Prints what fits a terminal: so many findings in sentences, and a line for each file system.
+pub fn screen(report: &Report<'_>, named: usize, out: &mut dyn Write) -> Result<()> {
+    answer::print(report, (named, ""), out)?;
+    let findings = report.results.findings.iter();
+    let of_disks: Vec<&Finding<'_>> =
+        findings.filter(|f| matches!(f.source, Source::States(_))).collect();
+    table(report, &of_disks, out)?;
+    writeln!(out)?;
+    skipped(report, out)?;
+    for run in report.runs {
+        if let Some(why) = &run.without_cut {
+            writeln!(out, "note      {}: also without any cut {why}", run.setup.name)?;
+        }
+        for line in troubles(&run.explored.outcome.troubles).iter().take(1) {
+            writeln!(out, "trouble   {}: {line}", run.setup.name)?;
+        }
+    }
+    super::screen::of_unmeasured(report, out)?;
+    super::screen::first(report, out)
+}
+
+/// Prints all of it.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let findings = report.results.findings;
     let of_disks: Vec<&Finding<'_>> =
@@ -61,7 +82,10 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     if more > 0 {
         writeln!(out, "\n  and {more} more (--json has all)")?;
     }
-    table(report, &of_disks, out)
+    writeln!(out)?;
+    table(report, &of_disks, out)?;
+    writeln!(out)?;
+    of_runs(report, out)
 }
 
 fn of_finding(finding: &Finding<'_>, report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
@@ -106,17 +130,13 @@ pub fn skipped(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// A line for each file system, then what was not tested.
+/// A line for each file system.
 fn table(report: &Report<'_>, findings: &[&Finding<'_>], out: &mut dyn Write) -> Result<()> {
     let names = report.runs.iter().map(|run| run.setup.name.chars().count());
     let width = names.chain(["file system".len()]).max().unwrap_or_default();
     let heads = ["instants", "states", "wrong", "faults"];
     let [instants, states, wrong, faults] = heads;
-    writeln!(
-        out,
-        "\n{:width$}  {instants:>8}  {states:>7}  {wrong:>7}  {faults:>6}",
-        "file system"
-    )?;
+    writeln!(out, "{:width$}  {instants:>8}  {states:>7}  {wrong:>7}  {faults:>6}", "file system")?;
     for (number, run) in report.runs.iter().enumerate() {
         let outcome = &run.explored.outcome;
         let found = |f: &&&Finding<'_>| states_of(f, report.runs.len())[number].is_some();
@@ -128,7 +148,11 @@ fn table(report: &Report<'_>, findings: &[&Finding<'_>], out: &mut dyn Write) ->
             run.setup.name, outcome.cuts, outcome.states, outcome.bad_states
         )?;
     }
-    writeln!(out)?;
+    Ok(())
+}
+
+/// What was not tested, and what was recorded.
+fn of_runs(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     skipped(report, out)?;
     for run in report.runs {
         writeln!(out, "recorded  {}: {}", run.setup.in_words(), in_numbers(&run.run))?;

@@ -2,7 +2,7 @@
 //! input says so, which the fuzzer could not guess.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
-use steadfast_tar::{Kind, Reader};
+use steadfast_tar::{MemberKind, Reader};
 
 const BLOCK: usize = 512;
 const CHECKSUM: std::ops::Range<usize> = 148..156;
@@ -23,7 +23,7 @@ pub fn run(input: &[u8]) {
     while let Ok(Some(member)) = reader.next_member() {
         let mut end = 0;
         while let Ok(Some((at, len))) = reader.data(&mut buffer) {
-            assert!(member.kind == Kind::File && member.refused.is_none());
+            assert!(member.kind == MemberKind::File && member.refused.is_none());
             assert!(at >= end && at + len as u64 <= member.size, "{at} {len}");
             end = at + len as u64;
             all += len;

@@ -1,5 +1,5 @@
-//! How much the tests install on a fresh Debian: of a system that debootstrap makes apt says what it
-//! would fetch.
+//! How much the tests install on a fresh Debian: of a system that debootstrap makes apt says what
+//! it would fetch.
 
 use std::fs;
 use std::path::Path;

@@ -16,7 +16,7 @@ const NOT_PUBLISHED: [&str; 4] =
     ["steadfast-fuzz", "steadfast-selftest", "steadfast-suite", "xtask"];
 
 /// The categories of crates.io that are used here.
-const CATEGORIES: [&str; 12] = [
+const CATEGORIES: [&str; 13] = [
     "caching",
     "command-line-interface",
     "command-line-utilities",
@@ -25,6 +25,7 @@ const CATEGORIES: [&str; 12] = [
     "development-tools::profiling",
     "development-tools::testing",
     "emulators",
+    "encoding",
     "filesystem",
     "hardware-support",
     "os::linux-apis",

@@ -4,8 +4,8 @@
 //! number of cases by the whole number in the environment variable `STEADFAST_SOAK`, where that is
 //! set. `PROPTEST_CASES` is set too, for property tests that leave their number to proptest.
 //!
-//! Afterwards the kernel must read our sector namespaces and we its, and what the tests install must
-//! not be too much.
+//! Afterwards the kernel must read our sector namespaces and we its, and what the tests install
+//! must not be too much.
 //!
 //! What can be cut into cases that do not depend on each other is a sweep beside that, for a night
 //! or for many machines: the program `soak` of the crate `selftest`, which is built here.

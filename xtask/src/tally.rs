@@ -4,8 +4,9 @@
 //! `SKIPPED: reason` and returns. To the test harness it has passed; here it has not.
 //! For such lines to be seen the tests run with `--show-output`, which repeats what each passing
 //! test has printed (but for the examples in documentation, none of which may say it: see
-//! `tidy`). `LEFT TO SOAK: reason` says the same of what `cargo xtask soak` runs, and is no fault; the rest of that is left out of the report, but for lines `FIGURES: ...`: what
-//! a test has measured or counted.
+//! `tidy`). `LEFT TO SOAK: reason` says the same of what `cargo xtask soak` runs, and is no fault;
+//! the rest of that is left out of the report, but for lines `FIGURES: ...`: what a test has
+//! measured or counted.
 
 /// The harness's results, summed over the test binaries.
 #[derive(Debug, Default)]

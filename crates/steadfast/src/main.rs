@@ -16,6 +16,7 @@ mod mount;
 mod output;
 mod reproducible;
 mod setup_error;
+mod source_date;
 mod stop_signals;
 mod terminal;
 mod way_out;

@@ -8,48 +8,18 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use steadfast_runtime::{Sim, random_u64};
 use steadfast_setup::path::{members_of, memory};
-use steadfast_vfs::Timestamp;
 
+use crate::CommandEnd;
 use crate::cli::Command;
-use crate::{CommandEnd, Usage};
-
-/// Says what the date is.
-const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+use crate::source_date::date;
 
 /// The date does not move while a command runs.
 const STANDS_STILL: Duration = Duration::from_secs(200 * 365 * 86_400);
-
-/// The date that was asked for, in seconds since 1970.
-pub fn date() -> Result<Option<u64>, Usage> {
-    let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    // What an inode can hold (2446).
-    const LAST: u64 = (1 << 34) - (1 << 31) - 1;
-    let date = text.to_str().and_then(|text| text.parse().ok()).filter(|date| *date <= LAST);
-    match date {
-        Some(date) => Ok(Some(date)),
-        None => usage!("{VARIABLE}={}: seconds since 1970 are needed", text.display()),
-    }
-}
-
-/// It as a time that no copy is later than.
-pub fn newest() -> Result<Option<Timestamp>, Usage> {
-    let secs = date()?.map(|date| i64::try_from(date).unwrap_or(i64::MAX));
-    Ok(secs.map(|secs| Timestamp { secs, nanos: 0 }))
-}
-
-/// Seconds since 1970: the date that was asked for, or now.
-pub fn seconds() -> u64 {
-    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    // A date that is none was reported before anything was made.
-    date().ok().flatten().unwrap_or_else(|| now().map_or(0, |since| since.as_secs()))
-}
 
 /// The seed of a command whose result is to follow from its input alone; `None` for others.
 ///

@@ -32,7 +32,7 @@ mod sparse;
 mod write;
 
 pub use acl::{ACCESS_ACL, DEFAULT_ACL, map_ids};
-pub use member::{Kind, Member};
+pub use member::{Member, MemberKind};
 pub use read::Reader;
 pub use write::Writer;
 

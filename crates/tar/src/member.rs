@@ -4,7 +4,7 @@ use steadfast_vfs::Timestamp;
 
 /// What a member is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum MemberKind {
     /// A regular file; its contents follow.
     File,
     /// Another name of a member before it, by that one's path.
@@ -27,7 +27,7 @@ pub struct Member {
     /// Its path, as it stands there: anything at all.
     pub path: Vec<u8>,
     /// What it is.
-    pub kind: Kind,
+    pub kind: MemberKind,
     /// Permission bits with set-id and sticky.
     pub mode: u16,
     /// Owner.
@@ -53,7 +53,7 @@ impl Member {
     pub fn new(path: &[u8]) -> Member {
         Member {
             path: path.to_vec(),
-            kind: Kind::File,
+            kind: MemberKind::File,
             mode: 0o600,
             uid: 0,
             gid: 0,

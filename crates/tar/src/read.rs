@@ -8,7 +8,7 @@ use steadfast_vfs::{FileType, Timestamp};
 
 use crate::acl::{self, ACCESS_ACL, DEFAULT_ACL};
 use crate::header::{BLOCK, Header, NoNumber};
-use crate::member::{Kind, Member};
+use crate::member::{Member, MemberKind};
 use crate::records::Records;
 use crate::sparse::{self, PIECES_MAX, Pieces};
 use crate::{RECORDS_MAX, Result, TarError};
@@ -40,7 +40,7 @@ pub struct Reader<R> {
 
 /// What stands in front of a member's own header.
 #[derive(Default)]
-struct Before {
+struct EarlierRecords {
     records: Records,
     long_path: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
@@ -74,7 +74,7 @@ impl<R: Read> Reader<R> {
             return Ok(None);
         }
         self.skip()?;
-        let mut before = Before::default();
+        let mut before = EarlierRecords::default();
         loop {
             let is_first = self.at == 0;
             let Some(header) = self.header()? else { return Ok(None) };
@@ -133,7 +133,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// A member by its header.
-    fn member(&mut self, header: &Header, before: Before, size: u64) -> Result<Member> {
+    fn member(&mut self, header: &Header, before: EarlierRecords, size: u64) -> Result<Member> {
         let records = self.global.joined(&before.records);
         let size = match records.number("size") {
             Ok(own) => own.unwrap_or(size),
@@ -145,7 +145,7 @@ impl<R: Read> Reader<R> {
         let link = before.long_link.unwrap_or_else(|| header.link());
         let link = records.get("linkpath").map(<[u8]>::to_vec).unwrap_or(link);
         let kind = kind(header, link, &member.path);
-        let is_file = matches!(kind, Ok(Kind::File));
+        let is_file = matches!(kind, Ok(MemberKind::File));
         // Only a file has contents; that a link says how large the file is means nothing. But what
         // is not known may have some.
         let has_contents = is_file || kind.is_err() || header.kind() == b'D';
@@ -340,7 +340,7 @@ fn no_number(NoNumber(field): NoNumber) -> String {
 }
 
 /// What kind of object it is.
-fn kind(header: &Header, link: Vec<u8>, path: &[u8]) -> std::result::Result<Kind, String> {
+fn kind(header: &Header, link: Vec<u8>, path: &[u8]) -> std::result::Result<MemberKind, String> {
     let device = || -> std::result::Result<u64, String> {
         let (major, minor) = header.device().map_err(no_number)?;
         let halves = u32::try_from(major).ok().zip(u32::try_from(minor).ok());
@@ -348,15 +348,15 @@ fn kind(header: &Header, link: Vec<u8>, path: &[u8]) -> std::result::Result<Kind
         Ok(u64::from(major) << 32 | u64::from(minor))
     };
     Ok(match header.kind() {
-        // Before POSIX a directory was a file whose name ends so.
-        b'0' | 0 if path.ends_with(b"/") => Kind::Directory,
-        b'0' | 0 | b'7' | b'S' => Kind::File,
-        b'1' => Kind::HardLink(link),
-        b'2' => Kind::Symlink(link),
-        b'3' => Kind::CharDevice(device()?),
-        b'4' => Kind::BlockDevice(device()?),
-        b'5' | b'D' => Kind::Directory,
-        b'6' => Kind::Fifo,
+        // EarlierRecords POSIX a directory was a file whose name ends so.
+        b'0' | 0 if path.ends_with(b"/") => MemberKind::Directory,
+        b'0' | 0 | b'7' | b'S' => MemberKind::File,
+        b'1' => MemberKind::HardLink(link),
+        b'2' => MemberKind::Symlink(link),
+        b'3' => MemberKind::CharDevice(device()?),
+        b'4' => MemberKind::BlockDevice(device()?),
+        b'5' | b'D' => MemberKind::Directory,
+        b'6' => MemberKind::Fifo,
         other => return Err(format!("of type '{}', which is not known", other.escape_ascii())),
     })
 }
@@ -403,17 +403,17 @@ fn attributes(
     Ok(())
 }
 
-impl Kind {
+impl MemberKind {
     /// The same as the file system has it; a hard link is what it is another name of.
     pub fn file_type(&self) -> Option<FileType> {
         Some(match self {
-            Kind::File => FileType::Regular,
-            Kind::HardLink(_) => return None,
-            Kind::Symlink(_) => FileType::Symlink,
-            Kind::Directory => FileType::Directory,
-            Kind::CharDevice(_) => FileType::CharDevice,
-            Kind::BlockDevice(_) => FileType::BlockDevice,
-            Kind::Fifo => FileType::Fifo,
+            MemberKind::File => FileType::Regular,
+            MemberKind::HardLink(_) => return None,
+            MemberKind::Symlink(_) => FileType::Symlink,
+            MemberKind::Directory => FileType::Directory,
+            MemberKind::CharDevice(_) => FileType::CharDevice,
+            MemberKind::BlockDevice(_) => FileType::BlockDevice,
+            MemberKind::Fifo => FileType::Fifo,
         })
     }
 }
@@ -425,7 +425,7 @@ mod tests {
 
     fn archive() -> Vec<u8> {
         let mut writer = Writer::new(Vec::new());
-        let folder = Member { kind: Kind::Directory, mode: 0o755, ..Member::new(b"a") };
+        let folder = Member { kind: MemberKind::Directory, mode: 0o755, ..Member::new(b"a") };
         writer.begin(&folder, &[]).unwrap();
         let file = Member { size: 600, ..Member::new(&[b"a/".to_vec(), vec![b'n'; 200]].concat()) };
         writer.begin(&file, &[0..600]).unwrap();
@@ -433,7 +433,7 @@ mod tests {
         let holes = Member { size: 1 << 40, ..Member::new(b"a/holes") };
         writer.begin(&holes, &[4096..4099]).unwrap();
         writer.data(b"abc").unwrap();
-        let link = Kind::HardLink(b"a/holes".to_vec());
+        let link = MemberKind::HardLink(b"a/holes".to_vec());
         writer.begin(&Member { kind: link, ..Member::new(b"b") }, &[]).unwrap();
         writer.finish().unwrap()
     }
@@ -460,11 +460,11 @@ mod tests {
     fn what_is_written_is_read() {
         let members = all(&archive()).unwrap();
         assert_eq!(members.len(), 4);
-        assert_eq!(members[0].0.kind, Kind::Directory);
+        assert_eq!(members[0].0.kind, MemberKind::Directory);
         assert_eq!((members[1].0.path.len(), members[1].1.len()), (202, 3));
         assert_eq!((members[2].0.size, members[2].0.path.as_slice()), (1 << 40, &b"a/holes"[..]));
         assert_eq!(members[2].1, [(4096, b"abc".to_vec())]);
-        assert_eq!(members[3].0.kind, Kind::HardLink(b"a/holes".to_vec()));
+        assert_eq!(members[3].0.kind, MemberKind::HardLink(b"a/holes".to_vec()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::acl::{self, ACCESS_ACL, DEFAULT_ACL};
 use crate::header::{BLOCK, Header};
-use crate::member::{Kind, Member};
+use crate::member::{Member, MemberKind};
 use crate::records::Records;
 use crate::sparse;
 use crate::{Result, TarError};
@@ -33,7 +33,7 @@ impl<W: Write> Writer<W> {
         self.end_member()?;
         let mut records = Records::default();
         let data: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
-        let is_sparse = member.kind == Kind::File && data < member.size;
+        let is_sparse = member.kind == MemberKind::File && data < member.size;
         let front = match is_sparse {
             true => sparse::to_front(pieces, member.size),
             false => Vec::new(),
@@ -42,7 +42,7 @@ impl<W: Write> Writer<W> {
         let (code, link, device) = code(&member.kind);
         let mut header = Header::new(code);
         let mut path = member.path.clone();
-        if member.kind == Kind::Directory && !path.ends_with(b"/") {
+        if member.kind == MemberKind::Directory && !path.ends_with(b"/") {
             path.push(b'/');
         }
         if is_sparse {
@@ -155,15 +155,15 @@ fn misuse(what: &str) -> TarError {
 }
 
 /// The type in a header, a link's target and a device's number.
-fn code(kind: &Kind) -> (u8, &[u8], Option<u64>) {
+fn code(kind: &MemberKind) -> (u8, &[u8], Option<u64>) {
     match kind {
-        Kind::File => (b'0', b"", None),
-        Kind::HardLink(target) => (b'1', target, None),
-        Kind::Symlink(target) => (b'2', target, None),
-        Kind::CharDevice(number) => (b'3', b"", Some(*number)),
-        Kind::BlockDevice(number) => (b'4', b"", Some(*number)),
-        Kind::Directory => (b'5', b"", None),
-        Kind::Fifo => (b'6', b"", None),
+        MemberKind::File => (b'0', b"", None),
+        MemberKind::HardLink(target) => (b'1', target, None),
+        MemberKind::Symlink(target) => (b'2', target, None),
+        MemberKind::CharDevice(number) => (b'3', b"", Some(*number)),
+        MemberKind::BlockDevice(number) => (b'4', b"", Some(*number)),
+        MemberKind::Directory => (b'5', b"", None),
+        MemberKind::Fifo => (b'6', b"", None),
     }
 }
 

@@ -13,7 +13,7 @@ const BOUND_MAX: f64 = 50.0;
 const SAME: f64 = 0.001;
 
 /// A sentence, and whether it is part of the answer: the others say how the figures came about.
-type Said = (bool, String);
+type Sentence = (bool, String);
 
 impl StackComparison {
     /// What it means, in sentences made of the figures.
@@ -27,10 +27,10 @@ impl StackComparison {
         said.filter(|(is_answer, _)| *is_answer).map(|(_, text)| text).collect()
     }
 
-    fn said(&self) -> Vec<Said> {
+    fn said(&self) -> Vec<Sentence> {
         let answer = |text: String| (true, text);
         let more = |text: String| (false, text);
-        let mut said: Vec<Said> = self.of_stopped().into_iter().map(answer).collect();
+        let mut said: Vec<Sentence> = self.of_stopped().into_iter().map(answer).collect();
         said.extend(self.of_speed().map(answer));
         said.extend(self.of_recorded().map(more));
         said.extend(self.of_choice());
@@ -79,7 +79,7 @@ impl StackComparison {
     }
 
     /// What the figures are of, where that is not the whole program on the whole catalogue.
-    fn of_choice(&self) -> Vec<Said> {
+    fn of_choice(&self) -> Vec<Sentence> {
         let StackChoice { flat_out, only, budget, cut_off, .. } = &self.choice;
         let mut said = Vec::new();
         if let Some(calls) = cut_off {

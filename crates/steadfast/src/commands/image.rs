@@ -26,7 +26,7 @@ use super::volume;
 use crate::cli::{Image, Reading};
 use crate::mount::mmp;
 use crate::terminal::counted;
-use crate::{CommandEnd, document, reproducible, terminal, way_out};
+use crate::{CommandEnd, document, source_date, terminal, way_out};
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -68,7 +68,7 @@ fn blocks(image: &Image, read_only: bool) -> Result<(Blocks, MountOptions)> {
         use_reserved: true,
         // Each file is looked at once.
         cache_bytes: Some(CACHE),
-        simulated_epoch: reproducible::seconds(),
+        simulated_epoch: source_date::seconds(),
         ..base
     };
     // An image file on tmpfs is as good as the person who put it there thinks it is.

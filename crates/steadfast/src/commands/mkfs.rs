@@ -24,7 +24,7 @@ use super::bytes_of;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::setup_error::to_anyhow;
-use crate::{Usage, reproducible, terminal};
+use crate::{Usage, source_date, terminal};
 
 /// Makes what was asked for.
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
@@ -56,7 +56,7 @@ fn make(
     if !args.force && !fresh && !args.dry_run {
         refuse_to_overwrite(device, &args.image)?;
     }
-    let time = reproducible::seconds();
+    let time = source_date::seconds();
     if words.contains(&"journal_dev") {
         if !args.sources.is_empty() {
             usage!("-d fills a file system, and a journal device is none");

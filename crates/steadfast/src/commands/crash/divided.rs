@@ -262,11 +262,12 @@ impl DividedResults {
 }
 
 impl DividedRun {
-    /// What all parts say, as `crash run` would: for people to `text`, as JSON to `json`.
+    /// What all parts say, as `crash run` would: for people to `text`, all of it or (false) on one
+    /// screen; as JSON to `json`.
     pub fn finish(
         self,
         results: DividedResults,
-        text: Option<&mut dyn Write>,
+        text: Option<(bool, &mut dyn Write)>,
         json: Option<&mut dyn Write>,
     ) -> Result<CommandEnd> {
         let DividedResults { states, by_calls, exposed } = results;
@@ -300,8 +301,8 @@ impl DividedRun {
         let judge = judge.as_ref();
         let report = Report { runs: &runs, skipped: &[], judge, results: &results, budget: None };
         let is_read = text.is_some();
-        if let Some(out) = text {
-            report::text(&report, &mut UntilClosed::new(out))?;
+        if let Some((wide, out)) = text {
+            report::text(&report, wide, &mut UntilClosed::new(out))?;
         }
         if let Some(out) = json {
             report::json::print(&report, out)?;

@@ -14,10 +14,10 @@ use steadfast_vfs::{FsError, SetAttr};
 
 use crate::cli::Mkfs;
 use crate::commands::image::to_anyhow;
-use crate::{reproducible, terminal};
+use crate::{source_date, terminal};
 
 /// How much is in the image now.
-pub struct Filled {
+pub struct FillResult {
     /// Objects.
     inodes: u64,
     /// Bytes that are taken, and all.
@@ -25,7 +25,7 @@ pub struct Filled {
     all: u64,
 }
 
-impl std::fmt::Display for Filled {
+impl std::fmt::Display for FillResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let inodes = terminal::counted(self.inodes, "object");
@@ -34,7 +34,7 @@ impl std::fmt::Display for Filled {
 }
 
 /// Fills a file system that was just made; `options` are those that it was made with.
-pub fn fill(device: &Arc<dyn BlockDevice>, args: &Mkfs, options: &Options) -> Result<Filled> {
+pub fn fill(device: &Arc<dyn BlockDevice>, args: &Mkfs, options: &Options) -> Result<FillResult> {
     let name = args.image.display().to_string();
     let image = steadfast::Image::open(Source::Device(Arc::clone(device))).owner(0, 0);
     let image = match &options.journal {
@@ -44,7 +44,7 @@ pub fn fill(device: &Arc<dyn BlockDevice>, args: &Mkfs, options: &Options) -> Re
         _ => image,
     };
     let image = image.mount_options(|options| {
-        options.simulated_epoch = reproducible::seconds();
+        options.simulated_epoch = source_date::seconds();
         // It is kept when it is finished, or not at all.
         options.without_journal = true;
     });
@@ -55,7 +55,7 @@ pub fn fill(device: &Arc<dyn BlockDevice>, args: &Mkfs, options: &Options) -> Re
     unmounted.map(|()| filled).context(name)
 }
 
-fn fill_from_all(fs: &FileSystem, args: &Mkfs, options: &Options) -> Result<Filled> {
+fn fill_from_all(fs: &FileSystem, args: &Mkfs, options: &Options) -> Result<FillResult> {
     let before = fs.statfs().map_err(to_anyhow)?;
     args.sources.iter().try_for_each(|from| one(fs, from, args))?;
     root_as_asked(fs, args, options)?;
@@ -63,7 +63,7 @@ fn fill_from_all(fs: &FileSystem, args: &Mkfs, options: &Options) -> Result<Fill
     let block = u64::from(room.block_size);
     let used = room.blocks.saturating_sub(room.blocks_free).saturating_mul(block);
     let inodes = before.inodes_free.saturating_sub(room.inodes_free);
-    Ok(Filled { inodes, used, all: room.blocks.saturating_mul(block) })
+    Ok(FillResult { inodes, used, all: room.blocks.saturating_mul(block) })
 }
 
 /// Fills it from one folder or archive.
@@ -73,7 +73,7 @@ fn one(fs: &FileSystem, from: &Path, args: &Mkfs) -> Result<()> {
         .whiteouts(args.whiteouts.into())
         .exclude(&args.image)
         .on_note(|note| terminal::note(&format!("note: {note}")));
-    let options = match reproducible::newest()? {
+    let options = match source_date::newest()? {
         Some(newest) => options.newest(newest),
         None => options,
     };

@@ -110,8 +110,9 @@ impl SweepKind for CrashRunSweep {
 
     fn try_outputs(&self, output: &RunOutput) -> Result<(), Usage> {
         let RunOutput { looks, report, chart, .. } = output;
-        if report.is_some() || chart.is_some() || looks.wide || looks.format != TableFormat::Text {
-            let what = "a crash run has a report in words, and --json; no other form";
+        if report.is_some() || chart.is_some() || looks.format != TableFormat::Text {
+            let what =
+                "a crash run has a report in words (--wide: all of it), and --json; no other form";
             return Err(Usage(what.into()));
         }
         self.json(output).map(drop)
@@ -126,7 +127,7 @@ impl SweepKind for CrashRunSweep {
         }
         let mut document = Vec::new();
         let for_programs = json.as_ref().map(|_| &mut document as &mut dyn Write);
-        let end = divided.finish(results, Some(out), for_programs);
+        let end = divided.finish(results, Some((output.looks.wide, out)), for_programs);
         json.map_or(Ok(()), |json| json.write(&document))?;
         end
     }

@@ -16,7 +16,7 @@ use steadfast_vfs::path::shown;
 use super::image::to_anyhow;
 use super::whole_file;
 use crate::cli::{Get, GetTarget, Owners, Put, PutSource};
-use crate::{CommandEnd, reproducible, terminal};
+use crate::{CommandEnd, source_date, terminal};
 
 pub use ls::ls;
 
@@ -45,7 +45,7 @@ fn is_stream(file: &Path) -> bool {
 pub fn put(fs: &FileSystem, source: &PutSource<'_>, args: &Put) -> Result<CommandEnd> {
     let files = args.image.files();
     let options = copying(args.recursive, &args.owners, &files);
-    let options = match reproducible::newest()? {
+    let options = match source_date::newest()? {
         Some(newest) => options.newest(newest).by_name(true),
         None => options,
     };
@@ -88,7 +88,7 @@ pub fn get(
             copied(args.recursive, args.strict, (&name, from.as_bytes()), options, copy)
         }
         GetTarget::Tar(from, file) => {
-            let newest = reproducible::newest()?;
+            let newest = source_date::newest()?;
             let pack = |output: &mut dyn Write| {
                 let options = copying(args.recursive, &args.owners, &files);
                 let options = match newest {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 
-use steadfast_tar::{Kind, Member, Writer};
+use steadfast_tar::{Member, MemberKind, Writer};
 use steadfast_vfs::path::{list, resolve};
 use steadfast_vfs::{Attr, Fh, FileType, FsError, Ino, OpenFlags};
 
@@ -122,7 +122,7 @@ impl Pack<'_, '_, '_, '_> {
             && attr.kind != FileType::Directory
             && let Some((first, more)) = self.links.get_mut(&attr.ino)
         {
-            member.kind = Kind::HardLink(first.clone());
+            member.kind = MemberKind::HardLink(first.clone());
             *more = more.saturating_sub(1);
             if *more == 0 {
                 self.links.remove(&attr.ino);
@@ -130,12 +130,14 @@ impl Pack<'_, '_, '_, '_> {
             return self.writer.begin(&member, &[]).map_err(CopyError::Archive);
         }
         member.kind = match attr.kind {
-            FileType::Regular => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Symlink(vfs.readlink(attr.ino).map_err(CopyError::From)?),
-            FileType::CharDevice => Kind::CharDevice(attr.rdev),
-            FileType::BlockDevice => Kind::BlockDevice(attr.rdev),
-            FileType::Fifo => Kind::Fifo,
+            FileType::Regular => MemberKind::File,
+            FileType::Directory => MemberKind::Directory,
+            FileType::Symlink => {
+                MemberKind::Symlink(vfs.readlink(attr.ino).map_err(CopyError::From)?)
+            }
+            FileType::CharDevice => MemberKind::CharDevice(attr.rdev),
+            FileType::BlockDevice => MemberKind::BlockDevice(attr.rdev),
+            FileType::Fifo => MemberKind::Fifo,
             FileType::Socket => {
                 self.failures.note("a socket is left out: archives have none", path);
                 return Ok(());
@@ -145,7 +147,7 @@ impl Pack<'_, '_, '_, '_> {
         if attr.nlink > 1 && attr.kind != FileType::Directory {
             self.links.insert(attr.ino, (member.path.clone(), attr.nlink - 1));
         }
-        if member.kind != Kind::File {
+        if member.kind != MemberKind::File {
             return self.writer.begin(&member, &[]).map_err(CopyError::Archive);
         }
         member.size = attr.size;

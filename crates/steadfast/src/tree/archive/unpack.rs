@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 
 use bytes::Bytes;
-use steadfast_tar::{ACCESS_ACL, Kind, Member, Reader};
+use steadfast_tar::{ACCESS_ACL, Member, MemberKind, Reader};
 use steadfast_vfs::path::{resolve, shown, why_refused};
 use steadfast_vfs::{
     Attr, FileSystem as Vfs, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, SetAttr,
@@ -109,7 +109,7 @@ impl Unpack<'_, '_, '_> {
         }
         let names = self.names_of(&member.path, &member.path)?;
         let Some((name, folders)) = names.split_last() else {
-            if member.kind != Kind::Directory {
+            if member.kind != MemberKind::Directory {
                 return Err(CopyError::Refused("has no name".into()));
             }
             return self.attributes(member, self.top);
@@ -119,7 +119,7 @@ impl Unpack<'_, '_, '_> {
             return self.whiteout(&whiteout, folders);
         }
         let dir = self.folder_of(folders)?;
-        if let Kind::HardLink(target) = &member.kind {
+        if let MemberKind::HardLink(target) = &member.kind {
             return self.link(member, target, dir, name);
         }
         let there = match self.fs.lookup(dir, name) {
@@ -129,7 +129,7 @@ impl Unpack<'_, '_, '_> {
         };
         let ino = match there {
             None => self.object(member, reader, dir, name)?,
-            Some(there) if member.kind == Kind::Directory && is_folder(&there) => {
+            Some(there) if member.kind == MemberKind::Directory && is_folder(&there) => {
                 self.attributes(member, there.ino)?;
                 there.ino
             }
@@ -143,7 +143,7 @@ impl Unpack<'_, '_, '_> {
             }
         };
         self.note_made(ino);
-        if member.kind != Kind::Directory {
+        if member.kind != MemberKind::Directory {
             self.fs.forget_inode(ino);
         }
         Ok(())
@@ -224,7 +224,7 @@ impl Unpack<'_, '_, '_> {
     ) -> Step<Ino> {
         let spare = self.spare(dir)?;
         let made = self.object(member, reader, dir, &spare).and_then(|ino| {
-            if member.kind == Kind::Directory {
+            if member.kind == MemberKind::Directory {
                 // A folder replaces nothing but a folder.
                 self.fs.unlink(dir, name).map_err(CopyError::To)?;
             }
@@ -337,7 +337,7 @@ impl Unpack<'_, '_, '_> {
         let node = NewNode { mode: 0o600, uid, gid, umask: 0 };
         let special = |kind, number| self.fs.mknod(dir, name, (kind, number), node);
         let made = match &member.kind {
-            Kind::File => {
+            MemberKind::File => {
                 let made = self.fs.create(dir, name, node, OpenFlags::WRITE);
                 let (attr, fh) = made.map_err(CopyError::To)?;
                 let filled = self.contents(member, reader, attr.ino, fh);
@@ -349,15 +349,15 @@ impl Unpack<'_, '_, '_> {
                 }
                 Ok(attr)
             }
-            Kind::Directory => self.fs.mkdir(dir, name, NewNode { mode: 0o700, ..node }),
-            Kind::Symlink(target) if target.is_empty() || target.contains(&0) => {
+            MemberKind::Directory => self.fs.mkdir(dir, name, NewNode { mode: 0o700, ..node }),
+            MemberKind::Symlink(target) if target.is_empty() || target.contains(&0) => {
                 return Err(CopyError::Refused("left out: a symbolic link to nothing".into()));
             }
-            Kind::Symlink(target) => self.fs.symlink(dir, name, target, node),
-            Kind::CharDevice(number) => special(FileType::CharDevice, *number),
-            Kind::BlockDevice(number) => special(FileType::BlockDevice, *number),
-            Kind::Fifo => special(FileType::Fifo, 0),
-            Kind::HardLink(_) => Err(FsError::Invalid { what: "a hard link of its own" }),
+            MemberKind::Symlink(target) => self.fs.symlink(dir, name, target, node),
+            MemberKind::CharDevice(number) => special(FileType::CharDevice, *number),
+            MemberKind::BlockDevice(number) => special(FileType::BlockDevice, *number),
+            MemberKind::Fifo => special(FileType::Fifo, 0),
+            MemberKind::HardLink(_) => Err(FsError::Invalid { what: "a hard link of its own" }),
         };
         let made = made.map_err(CopyError::To)?.ino;
         self.attributes(member, made)?;
@@ -426,7 +426,7 @@ impl Unpack<'_, '_, '_> {
                 }
             }
         }
-        let is_link = matches!(member.kind, Kind::Symlink(_));
+        let is_link = matches!(member.kind, MemberKind::Symlink(_));
         let (atime, mtime) = self.changes.times(member.atime.unwrap_or(member.mtime), member.mtime);
         let set = SetAttr {
             mode: (!is_link).then_some(mode),
@@ -439,7 +439,7 @@ impl Unpack<'_, '_, '_> {
             let what = "times are not kept exactly: beyond what the target can hold";
             self.failures.note(what, &member.path);
         }
-        if member.kind == Kind::Directory {
+        if member.kind == MemberKind::Directory {
             self.folders.insert(ino, (atime, mtime));
         }
         Ok(())

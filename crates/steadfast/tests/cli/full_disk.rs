@@ -62,7 +62,7 @@ fn a_recording_that_does_not_fit_leaves_the_older_one() {
     std::fs::write(disk.0.join("run.crash"), "of yesterday").unwrap();
     let run = "crash run --record small/run.crash --linger 0 --cuts 2";
     // What was found is told even so.
-    for (judge, status, found) in [("true", 2, "found     nothing"), ("false", 1, " wrong:")] {
+    for (judge, status, found) in [("true", 2, "Found nothing"), ("false", 1, "Found 1 fault")] {
         let line = format!("{run} --judge {judge} -- cp /bin/sh .");
         let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
         command.args(line.split_whitespace()).current_dir(d.path());

@@ -4,6 +4,7 @@ mod device;
 mod processors;
 mod readers;
 mod ring;
+mod ring_answer;
 mod ring_memory;
 
 use std::fmt;

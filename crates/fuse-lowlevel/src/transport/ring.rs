@@ -7,24 +7,25 @@
 //! thread together: they are used only after such a processor was started.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, scope};
 
 use io_uring::{IoUring, cqueue, opcode as sqe, squeue, types};
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::device::Device;
+use super::ring_answer::{
+    AnswerRoom, LateAnswers, LateMessage, RequestEnd, RingAnswer, SHORT, answered,
+};
 use super::ring_memory::{EntryMemory, HEADERS, IN_OUT, OPERATION};
 use super::{Transport, TransportChoice, processors};
 use crate::protocol::{
     Arguments, Capabilities, InHeader, OUT_HEADER, Offer, OutHeader, Wishes, opcode,
 };
-use crate::reply::{Answer, Fill, LateAnswer};
 use crate::session::{Config, Dispatcher, Handler};
 
 /// Where root switches it on.
@@ -40,8 +41,6 @@ const SUBMISSIONS: u32 = 64;
 const THREADS_MIN: usize = 2;
 /// Entries of a thread that memory is set aside for: one may wait for an answer that comes later.
 const ENTRIES: usize = 2;
-/// Room for the answer to a write, whose data is in the payload meanwhile.
-const SHORT: usize = 64;
 /// What the threads are to the scheduler (setpriority(2)). A caller that is preempted as soon as
 /// its request is there has not gone to sleep, and so is not woken on another processor: creates
 /// take less than half the time, if caller and daemon are of one scheduler group.
@@ -190,10 +189,7 @@ impl Rings {
             .build(SUBMISSIONS.max(queues.len() as u32 + 2))?;
         let entry = |queue: &usize| Entry::new(*queue, self.payload);
         let entries = queues.iter().map(entry).collect::<io::Result<Vec<Entry>>>()?;
-        let late = Arc::new(LateAnswers {
-            answers: Mutex::default(),
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-        });
+        let late = LateAnswers::new()?;
         self.threads.push(RingThread {
             uring,
             entries,
@@ -382,9 +378,7 @@ impl RingThread {
     }
 
     fn answer_late(&mut self) -> io::Result<()> {
-        let _ = rustix::io::read(&self.late.wake, &mut [0; 8]);
-        let answers = std::mem::take(&mut *self.late.lock());
-        for LateMessage { index, error, len, memory, short } in answers {
+        for LateMessage { index, error, len, memory, short } in self.late.take() {
             self.owed -= 1;
             let Some(entry) = self.entries.get_mut(index) else { continue };
             entry.memory = memory.or(entry.memory.take());
@@ -397,7 +391,7 @@ impl RingThread {
     }
 
     fn wait_for_late(&mut self) -> io::Result<()> {
-        let fd = types::Fd(self.late.wake.as_raw_fd());
+        let fd = types::Fd(self.late.wake().as_raw_fd());
         // POLLIN
         let poll: squeue::Entry128 = sqe::PollAdd::new(fd, 1).build().user_data(WAKE).into();
         self.push(&poll)
@@ -461,176 +455,5 @@ impl RingThread {
             }
             self.uring.submit()?;
         }
-    }
-}
-
-/// What became of a request.
-#[derive(Debug, Clone, Copy)]
-enum RequestEnd {
-    Sent { error: i32, len: usize },
-    Later,
-}
-
-/// Has a request answered; what became of it.
-fn answered<H: Handler>(
-    to: &Dispatcher<'_, H>,
-    asked: &InHeader,
-    arguments: Arguments<'_>,
-    mut answer: RingAnswer<'_>,
-) -> Option<RequestEnd> {
-    to.dispatch(asked, arguments, &mut answer);
-    answer.outcome
-}
-
-/// Where an answer is put.
-enum AnswerRoom<'a> {
-    /// The payload has the request's data.
-    Short(&'a mut [u8; SHORT]),
-    /// The payload; who answers later takes it along.
-    Payload(&'a mut Option<EntryMemory>),
-}
-
-struct RingAnswer<'a> {
-    late: &'a Arc<LateAnswers>,
-    index: usize,
-    room: AnswerRoom<'a>,
-    has_spare: bool,
-    outcome: Option<RequestEnd>,
-}
-
-impl<'a> RingAnswer<'a> {
-    fn new(
-        (late, has_spare): (&'a Arc<LateAnswers>, bool),
-        index: usize,
-        room: AnswerRoom<'a>,
-    ) -> RingAnswer<'a> {
-        RingAnswer { late, index, room, has_spare, outcome: None }
-    }
-}
-
-/// Puts an answer's parts one behind the other; the error number and the length to be sent.
-fn put(error: i32, parts: &[&[u8]], room: &mut [u8]) -> (i32, usize) {
-    let mut len = 0;
-    for part in parts {
-        let Some(place) = room.get_mut(len..len + part.len()) else {
-            tracing::error!("an answer is longer than its memory");
-            return (-Errno::IO.raw_os_error(), 0);
-        };
-        place.copy_from_slice(part);
-        len += part.len();
-    }
-    (error, len)
-}
-
-/// The same with what is put there by somebody else.
-fn fill(len: usize, with: Fill<'_>, room: &mut [u8]) -> (i32, usize) {
-    let Some(out) = room.get_mut(..len) else {
-        tracing::error!("an answer is longer than its memory");
-        return (-Errno::IO.raw_os_error(), 0);
-    };
-    match with(out) {
-        Ok(filled) => (0, filled.min(len)),
-        Err(e) => (-e.raw_os_error(), 0),
-    }
-}
-
-impl Answer for RingAnswer<'_> {
-    fn send(&mut self, error: i32, parts: &[&[u8]]) {
-        let (error, len) = match &mut self.room {
-            AnswerRoom::Short(short) => put(error, parts, &mut short[..]),
-            AnswerRoom::Payload(Some(memory)) => put(error, parts, memory.parts().1),
-            AnswerRoom::Payload(None) => (-Errno::IO.raw_os_error(), 0),
-        };
-        self.outcome = Some(RequestEnd::Sent { error, len });
-    }
-
-    fn has_memory(&self) -> bool {
-        matches!(self.room, AnswerRoom::Payload(Some(_)))
-    }
-
-    fn fill(&mut self, len: usize, with: Fill<'_>) {
-        let (error, len) = match &mut self.room {
-            AnswerRoom::Payload(Some(memory)) => fill(len, with, memory.parts().1),
-            _ => (-Errno::IO.raw_os_error(), 0),
-        };
-        self.outcome = Some(RequestEnd::Sent { error, len });
-    }
-
-    fn has_room_for_later(&self) -> bool {
-        self.has_spare
-    }
-
-    fn later(&mut self) -> Box<dyn LateAnswer> {
-        self.outcome = Some(RequestEnd::Later);
-        let memory = match &mut self.room {
-            AnswerRoom::Short(_) => None,
-            AnswerRoom::Payload(memory) => memory.take(),
-        };
-        Box::new(RingLateAnswer { late: Arc::clone(self.late), index: self.index, memory })
-    }
-}
-
-/// Answers that have come from other threads.
-struct LateAnswers {
-    answers: Mutex<Vec<LateMessage>>,
-    wake: OwnedFd,
-}
-
-struct LateMessage {
-    index: usize,
-    error: i32,
-    len: usize,
-    /// With the answer in it.
-    memory: Option<EntryMemory>,
-    /// The answer, if its thread has kept the memory.
-    short: Vec<u8>,
-}
-
-impl LateAnswers {
-    fn lock(&self) -> MutexGuard<'_, Vec<LateMessage>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct RingLateAnswer {
-    late: Arc<LateAnswers>,
-    index: usize,
-    memory: Option<EntryMemory>,
-}
-
-impl RingLateAnswer {
-    fn answer(self, (error, len): (i32, usize), short: Vec<u8>) {
-        let RingLateAnswer { late, index, memory } = self;
-        late.lock().push(LateMessage { index, error, len, memory, short });
-        // OK to ignore: it is full only if nobody has looked for very long, and somebody will.
-        let _ = rustix::io::write(&late.wake, &1u64.to_ne_bytes());
-    }
-}
-
-impl LateAnswer for RingLateAnswer {
-    fn has_memory(&self) -> bool {
-        self.memory.is_some()
-    }
-
-    fn fill(mut self: Box<Self>, len: usize, with: Fill<'_>) {
-        let end = match &mut self.memory {
-            Some(memory) => fill(len, with, memory.parts().1),
-            None => (-Errno::IO.raw_os_error(), 0),
-        };
-        self.answer(end, Vec::new());
-    }
-
-    fn send(mut self: Box<Self>, error: i32, parts: &[&[u8]]) {
-        let mut short = Vec::new();
-        let end = match &mut self.memory {
-            Some(memory) => put(error, parts, memory.parts().1),
-            None => {
-                short.resize(SHORT, 0);
-                let (error, len) = put(error, parts, &mut short);
-                short.truncate(len);
-                (error, len)
-            }
-        };
-        self.answer(end, short);
     }
 }

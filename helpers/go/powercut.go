@@ -125,7 +125,7 @@ type T interface {
 // what was found. What is printed is returned.
 func Run(t T, program, judge string, options ...string) string {
 	t.Helper()
-	words := append([]string{"crash", "run"}, options...)
+	words := append([]string{"crash", "run", "--wide"}, options...)
 	own, err := os.Executable()
 	if err != nil {
 		t.Fatalf("this program's own file: %v", err)

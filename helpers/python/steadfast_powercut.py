@@ -95,7 +95,7 @@ def run(program, judge=None, setup=None, options=()):
     steadfast = os.environ.get("STEADFAST") or shutil.which("steadfast")
     if steadfast is None:
         raise FileNotFoundError("no program 'steadfast' on the path, nor in $STEADFAST")
-    words = [steadfast, "crash", "run", *options]
+    words = [steadfast, "crash", "run", "--wide", *options]
     for option, what in (("--judge", judge), ("--setup", setup)):
         if what is not None:
             words += [option, what if isinstance(what, str) else shlex.join(_command(what))]

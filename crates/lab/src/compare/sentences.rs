@@ -1,6 +1,7 @@
 //! What a comparison means, in sentences made of its figures.
 
 use steadfast_crash::program::describe::counted;
+use steadfast_trace::format::TraceEnd;
 
 use super::{Loss, StackChoice, StackComparison, StackRow};
 use crate::results::{JudgedScope, bytes};
@@ -32,7 +33,10 @@ impl StackComparison {
         let more = |text: String| (false, text);
         let mut said: Vec<Sentence> = self.of_stopped().into_iter().map(answer).collect();
         said.extend(self.of_speed().map(answer));
-        said.extend(self.of_recorded().map(more));
+        // That a program failed is part of every answer about it.
+        let failed = |end: TraceEnd| end.interrupted || end.status.is_some_and(|s| s != 0);
+        let has_failed = self.choice.recorded.is_some_and(failed);
+        said.extend(self.of_recorded().map(|text| (has_failed, text)));
         said.extend(self.of_choice());
         said.extend(self.of_same().into_iter().map(more));
         let cut: Vec<(&StackRow, &Loss)> =

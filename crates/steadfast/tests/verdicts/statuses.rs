@@ -133,11 +133,12 @@ fn what_an_image_says_of_itself_is_not_obeyed_by_a_terminal() {
 fn every_command_says_its_exit_status() {
     let image = Image::mke2fs(MIB, &["-O", "^has_journal"]);
     let commands = image.ends("--help", 0);
-    let names = commands.lines().skip_while(|l| *l != "Commands:").skip(1);
-    let names: Vec<&str> = names
-        .take_while(|l| !l.is_empty())
+    let lines = commands.lines().skip_while(|l| !l.starts_with("Usage:")).skip(1);
+    // They stand in groups, each below what it is for.
+    let names: Vec<&str> = lines
+        .take_while(|l| !l.starts_with("Options:"))
         // What is further in is the rest of the line above.
-        .filter(|l| !l.starts_with("   "))
+        .filter(|l| l.starts_with("  ") && !l.starts_with("   "))
         .filter_map(|l| l.split_whitespace().next())
         .filter(|name| !matches!(*name, "help" | "iozone" | "Print"))
         .collect();

@@ -40,7 +40,8 @@ const ANSWERS: [Answer; 5] = [
     },
     Answer {
         scenario: "emmc-transactional",
-        question: "transaction points on eMMC, over ext3: random writes from 16 MiB on (**by an assumption that data sheets contradict**); reads",
+        question: "transaction points on eMMC, over ext3: random writes from 16 MiB on (**by an \
+                   assumption that data sheets contradict**); reads",
         figures: [Said("random writes (1)", "faster"), Said("reads (1)", "level")],
     },
     Answer {

@@ -115,7 +115,7 @@ fn a_process_that_waits_for_its_own_device_can_be_killed() {
     }
     // Without its guard it stays, unless another program of this machine begins in that moment and
     // clears it: then once more.
-    let mut left = [true, false, false, false, false].into_iter();
+    let mut left = (0..11).map(|number| number == 0);
     while let Some(guarded) = left.next() {
         let (mut child, folder, device) = match start() {
             Ok(started) => started,
